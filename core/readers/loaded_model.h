@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// A model with its tensors: what a reader produces and the engine runs.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include "core/error.h"
+#include "core/model.h"
+
+namespace dblame {
+
+class LoadedModel final : public Model {
+public:
+    Graph m_graph;
+    ModelInfo m_info;
+    // Per graph value: the stored tensor behind a parameter, buffer or constant input; undefined elsewhere.
+    // Tensors lie in the file's private mapping where it allows (their storage keeps the mapping alive).
+    std::vector<at::Tensor> m_tensors;
+    std::vector<bool> m_mapped;              // per graph value
+    // User inputs saved with the model, flattened in signature order (Constant inputs left out); empty when none.
+    std::vector<c10::IValue> m_sampleInputs;
+    std::vector<std::string> m_nodeFaults;   // per node, see Model::nodeFaults
+
+    [[nodiscard]] const Graph &graph() const override { return m_graph; }
+    [[nodiscard]] const ModelInfo &info() const override { return m_info; }
+    [[nodiscard]] std::vector<StoredTensor> storedTensors() const override;
+    [[nodiscard]] std::optional<StoredTensor> stored(ValueId input) const override;
+    [[nodiscard]] std::optional<std::vector<double>> numbers(ValueId input, std::size_t maxElements) const override;
+    [[nodiscard]] const std::vector<std::string> &nodeFaults() const override { return m_nodeFaults; }
+
+    [[nodiscard]] const at::Tensor &tensor(ValueId input) const { return m_tensors[input.get()]; }
+};
+
+[[nodiscard]] DType fromTorch(at::ScalarType type);
+[[nodiscard]] at::ScalarType toTorch(DType dtype); // at::ScalarType::Undefined for Unknown
+
+} // namespace dblame

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <memory>
+
+#include "core/alignment.h"
+#include "core/model.h"
+#include "core/node_report.h"
+#include "core/quant_site.h"
+
+namespace dblame::ui {
+
+// What is open: two models, the candidate's sites and the alignment. Immutable; a new one per opened pair.
+// Either model may be null while only one has been opened.
+struct OpenPair {
+    std::shared_ptr<const Model> reference;
+    std::shared_ptr<const Model> candidate;
+    SiteTable sites;
+    Alignment alignment;
+    InputsInfo inputs;
+};
+using OpenPairPtr = std::shared_ptr<const OpenPair>;
+
+} // namespace dblame::ui
