@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Who may include what: the layers of the architecture (docs/architecture.md), checked by reading every #include.
+# Run as: cmake -DDBLAME_SOURCE_DIR=DIR -P layers.cmake; fails with one line per breach.
+cmake_minimum_required(VERSION 3.24)
+
+set(breaches "")
+set(checked 0)
+
+macro(breach rule file what)
+    string(APPEND breaches "  ${file}: ${what} (${rule})\n")
+endmacro()
+
+# Where things belong, as regular expressions on the path below the source folder.
+set(torch_may "^(core/(engine|readers)/|tests/(engine|readers|bench)/)")
+set(qt_may "^(ui/|app/gui|tests/ui/|tests/bench/.*(graph|layout|gui|window))")
+set(threads_may "^ui/runner")
+set(mutex_may "^(ui/runner|core/log\\.cpp$)")
+
+# Plain text of includes: <x>, "x" -> x
+function(check_include file include)
+    if(include MATCHES "^(torch|ATen|c10|caffe2)/" AND NOT file MATCHES "${torch_may}")
+        breach("torch stays under core/engine and core/readers" "${file}" "includes ${include}")
+    endif()
+    if(include MATCHES "^(Q[A-Z][A-Za-z]*|Qt[A-Za-z]*/.*|q[a-z]+\\.h)$" AND NOT file MATCHES "${qt_may}")
+        breach("Qt stays under ui, app/gui* and tests/ui" "${file}" "includes ${include}")
+    endif()
+    if(include STREQUAL "qcustomplot.h" AND NOT file STREQUAL "ui/qcp.h")
+        breach("qcustomplot.h comes through ui/qcp.h" "${file}" "includes ${include}")
+    endif()
+    if(include STREQUAL "ui/qcp.h" AND file MATCHES "\\.h$")
+        breach("ui/qcp.h is included by .cpp files only" "${file}" "includes ${include}")
+    endif()
+    if(include MATCHES "^spdlog/" AND NOT file STREQUAL "core/log.cpp")
+        breach("spdlog stays in core/log.cpp" "${file}" "includes ${include}")
+    endif()
+    if(include MATCHES "^(thread|future|QThread|QThreadPool|QRunnable|QtConcurrent.*|pthread\\.h)$" AND NOT file MATCHES "${threads_may}"
+       AND NOT file MATCHES "^tests/")
+        breach("threads only in ui/runner.*" "${file}" "includes ${include}")
+    endif()
+    if(include MATCHES "^(mutex|shared_mutex|condition_variable|QMutex|QWaitCondition|QReadWriteLock)$" AND NOT file MATCHES "${mutex_may}"
+       AND NOT file MATCHES "^tests/")
+        breach("locks only in ui/runner.* and core/log.cpp" "${file}" "includes ${include}")
+    endif()
+    if(file MATCHES "^core/[^/]*\\.h$" AND NOT include MATCHES "^[a-z0-9_]+$" AND NOT include STREQUAL "tl/expected.hpp"
+       AND NOT include MATCHES "^core/[^/]*\\.h$")
+        breach("core/*.h includes the standard library, tl/expected.hpp and core/*.h only" "${file}" "includes ${include}")
+    endif()
+    if(file MATCHES "^core/" AND include MATCHES "^(ui|app)/")
+        breach("core knows neither ui nor app" "${file}" "includes ${include}")
+    endif()
+    if(file MATCHES "^core/[^/]*$" AND include MATCHES "^core/(engine|readers)/")
+        breach("core reaches the engine through core/engine.h" "${file}" "includes ${include}")
+    endif()
+    if(file MATCHES "^(ui|app)/" AND include MATCHES "^core/(engine|readers)/")
+        breach("ui and app see plain values of core/*.h" "${file}" "includes ${include}")
+    endif()
+    if(file MATCHES "^ui/" AND include MATCHES "^app/")
+        breach("ui does not know app" "${file}" "includes ${include}")
+    endif()
+    set(breaches "${breaches}" PARENT_SCOPE)
+endfunction()
+
+file(GLOB_RECURSE sources RELATIVE "${DBLAME_SOURCE_DIR}"
+     "${DBLAME_SOURCE_DIR}/core/*.h" "${DBLAME_SOURCE_DIR}/core/*.cpp" "${DBLAME_SOURCE_DIR}/ui/*.h" "${DBLAME_SOURCE_DIR}/ui/*.cpp"
+     "${DBLAME_SOURCE_DIR}/app/*.h" "${DBLAME_SOURCE_DIR}/app/*.cpp" "${DBLAME_SOURCE_DIR}/tests/*.h" "${DBLAME_SOURCE_DIR}/tests/*.cpp")
+foreach(file IN LISTS sources)
+    file(STRINGS "${DBLAME_SOURCE_DIR}/${file}" lines REGEX "^[ \t]*#[ \t]*include[ \t]*[<\"]")
+    foreach(line IN LISTS lines)
+        if(line MATCHES "#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]")
+            check_include("${file}" "${CMAKE_MATCH_1}")
+            math(EXPR checked "${checked} + 1")
+        endif()
+    endforeach()
+endforeach()
+
+file(GLOB_RECURSE lists RELATIVE "${DBLAME_SOURCE_DIR}" "${DBLAME_SOURCE_DIR}/core/CMakeLists.txt" "${DBLAME_SOURCE_DIR}/core/*/CMakeLists.txt")
+foreach(file IN LISTS lists)
+    file(STRINGS "${DBLAME_SOURCE_DIR}/${file}" lines REGEX "Qt6::|QCustomPlot")
+    if(lines)
+        breach("core links no Qt" "${file}" "names Qt")
+    endif()
+endforeach()
+
+if(checked EQUAL 0)
+    message(FATAL_ERROR "no #include found under '${DBLAME_SOURCE_DIR}': wrong DBLAME_SOURCE_DIR?")
+endif()
+if(breaches)
+    message(FATAL_ERROR "the layers are breached:\n${breaches}")
+endif()
+message(STATUS "${checked} includes respect the layers")
