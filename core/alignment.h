@@ -35,12 +35,15 @@ struct AlignedPair {
     ValueId cand;         // the candidate value before its output site
     ValueId refCompared;  // what is compared: ref, or the value after a folded norm
     ValueId candCompared; // what is compared: cand, or the value after its output site
+    ValueId refFromCandidate; // Weight rows of a norm that the candidate rewrote (W·sf): the row compares this
+                              // value of the candidate, the site's own float input, with the site's result
     ValueId candAfter;    // value after the consumers' input site where only those follow; invalid otherwise
     SiteId site;          // output or weight site on the candidate side; invalid when there is none
     std::vector<SiteId> inputSites; // the consumers' input sites
     Rung rung = Rung::Name;
     std::string reason;               // words for the user: "same innermost source conv2d", "path fc, aten.linear, 1st"
     std::vector<std::string> folded;  // names of norms folded into this row
+    std::string rewritten;            // how the candidate rewrote this operator, in words; empty when it did not
     std::int32_t foldedNorm = -1;     // into Alignment::folds, for the weight and the conv row of a fold
     int channelAxis = -1;             // axis of the channel numbers, -1 when there is none
 };
@@ -62,6 +65,8 @@ struct Alignment {
     std::vector<AlignedPair> pairs; // parameters and inputs first, then execution order of the reference
     std::vector<Unmatched> unmatched;
     std::vector<FoldedNorm> folds;
+    std::vector<std::int32_t> rowOfRef;  // reference value -> its row, or -1 (a folded norm has the convolution's)
+    std::vector<std::int32_t> rowOfCand; // candidate value -> its row (raw value or value after its site), or -1
     std::vector<std::string> notes; // "4 batch norms folded into the convolutions before them"
     int shapeMismatches = 0;
 };

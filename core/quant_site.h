@@ -78,7 +78,9 @@ struct QuantSite {
 
 struct SiteTable {
     std::vector<QuantSite> sites;      // in execution order of their last node
-    std::vector<std::int32_t> ofNode;  // node -> site index it is part of, or -1
+    std::vector<std::int32_t> ofNode;   // node -> site index it is part of (the first, where several share it), or -1
+    std::vector<std::int32_t> ofResult; // value -> site whose result or copy it is, or -1
+    std::vector<std::int32_t> outputOf; // value -> output site that reads it, or -1
     std::vector<std::string> notes;    // what looked like a site and was not understood, with the node's name
 
     [[nodiscard]] const QuantSite &site(SiteId id) const { return sites[id.get()]; }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#pragma once
+
+#include <vector>
+
+#include "core/quant_site.h"
+
+namespace dblame {
+
+// Second half of recognizeSites: roles, owners, readers, ids, grid groups and the look-up tables.
+// `dependsOnInput`: per value, see dependsOnUserInput().
+void assignOwnership(const Model &model, const std::vector<char> &dependsOnInput, SiteTable &table);
+
+} // namespace dblame

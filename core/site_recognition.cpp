@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Finds the sites of a graph, form by form. What belongs to whom (role, owner, id, group) is decided in
+// site_ownership.cpp once every site is known.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "core/graph_query.h"
+#include "core/quant_site.h"
+#include "core/site_ownership.h"
+
+namespace dblame {
+
+namespace {
+
+bool startsWith(const std::string &text, std::string_view prefix)
+{
+    return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+bool endsWith(const std::string &text, std::string_view suffix)
+{
+    return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
+// Quantizers that the exporter knows only from Python: torch's decomposed set and torchao's affine operators.
+bool isQuantizerNamespace(const Node &node)
+{
+    return startsWith(node.target, "quantized_decomposed.") || startsWith(node.target, "torchao.");
+}
+
+bool isQuantize(const Node &node)
+{
+    return isQuantizerNamespace(node) && startsWith(node.opName(), "quantize_");
+}
+
+bool isDequantize(const Node &node)
+{
+    return isQuantizerNamespace(node) && startsWith(node.opName(), "dequantize_");
+}
+
+bool isChooseQparams(const Node &node)
+{
+    return isQuantizerNamespace(node) && node.opName().find("choose_qparams") != std::string::npos;
+}
+
+bool isFakeQuantizeOp(const Node &node)
+{
+    const std::string op = node.opName();
+    return (startsWith(node.target, "aten.") && startsWith(op, "fake_quantize_per_")) ||
+           node.target == "quantized_decomposed.fake_quant_per_channel.default";
+}
+
+bool isFusedObserver(const Node &node)
+{
+    const std::string op = node.opName();
+    return op == "fused_moving_avg_obs_fake_quant" || op == "_fused_moving_avg_obs_fq_helper" ||
+           op == "_fused_moving_avg_obs_fq_helper_functional";
+}
+
+// The outermost frame of a quantizer module (an observer nested in a fake-quantizer is part of it).
+const ModuleFrame *quantizerFrame(const Node &node)
+{
+    for (const auto &frame : node.modules) {
+        const auto dot = frame.type.rfind('.');
+        const std::string cls = dot == std::string::npos ? frame.type : frame.type.substr(dot + 1);
+        if (cls.find("FakeQuant") != std::string::npos || endsWith(cls, "Observer"))
+            return &frame;
+    }
+    return nullptr;
+}
+
+// A buffer that a quantizer keeps for itself: never the tensor it quantizes.
+bool isQuantizerState(const GraphInput &input)
+{
+    if (input.kind != InputKind::Buffer)
+        return false;
+    static const char *const kNames[] = {".scale", ".zero_point", ".min_val", ".max_val", ".eps", ".minval",
+                                         ".running_min", ".running_max", ".fake_quant_enabled", ".observer_enabled",
+                                         "._disabled"};
+    return std::any_of(std::begin(kNames), std::end(kNames),
+                       [&](const char *name) { return endsWith(input.target, name); });
+}
+
+std::string parentOf(const std::string &target)
+{
+    const auto dot = target.rfind('.');
+    return dot == std::string::npos ? target : target.substr(0, dot);
+}
+
+class Recognizer {
+public:
+    explicit Recognizer(const Model &model)
+        : m_model(model), m_graph(model.graph()), m_depends(dependsOnUserInput(model.graph()))
+    {
+    }
+
+    SiteTable run()
+    {
+        collectClusters();
+        for (std::size_t i = 0; i < m_graph.nodes.size(); ++i) {
+            const Node &node = m_graph.nodes[i];
+            if (m_taken.contains(NodeId(i)))
+                continue;
+            if (isFakeQuantizeOp(node))
+                addFakeQuantizeOp(NodeId(i), {NodeId(i)});
+            else if (isFusedObserver(node))
+                addFusedObserver(NodeId(i), {NodeId(i)});
+            else if (isDequantize(node))
+                addDequantize(NodeId(i));
+        }
+        assignOwnership(m_model, m_depends, m_table);
+        return std::move(m_table);
+    }
+
+private:
+    // --- clusters: nodes that an exporter inlined from one call of one quantizer module -------------------------
+
+    void collectClusters()
+    {
+        std::map<std::string, std::vector<NodeId>> byKey;
+        for (std::size_t i = 0; i < m_graph.nodes.size(); ++i)
+            if (const ModuleFrame *frame = quantizerFrame(m_graph.nodes[i]))
+                byKey[frame->key].push_back(NodeId(i));
+        for (const auto &[key, nodes] : byKey) {
+            const auto is = [&](auto predicate) {
+                return std::find_if(nodes.begin(), nodes.end(),
+                                    [&](NodeId n) { return predicate(m_graph.node(n)); });
+            };
+            if (const auto op = is(isFakeQuantizeOp); op != nodes.end())
+                addFakeQuantizeOp(*op, nodes);
+            else if (const auto fused = is(isFusedObserver); fused != nodes.end())
+                addFusedObserver(*fused, nodes);
+            else if (is(isQuantize) == nodes.end() && is(isDequantize) == nodes.end())
+                addCluster(key, nodes);
+        }
+    }
+
+    void addCluster(const std::string &key, const std::vector<NodeId> &nodes)
+    {
+        const std::unordered_set<NodeId> inside(nodes.begin(), nodes.end());
+        const ValueId source = clusterSource(nodes, inside);
+        if (!source.valid()) {
+            m_table.notes.push_back("the nodes of " + key + " look like a quantizer, but no tensor enters them");
+            return;
+        }
+        QuantSite site;
+        site.source = source;
+        site.nodes = nodes;
+        site.result = clusterResult(nodes, inside);
+        const std::string path = quantizerFrame(m_graph.node(nodes.front()))->path;
+        site.instance = path;
+        if (!site.result.valid()) {
+            site.form = SiteForm::WatchingObserver;
+            site.watchesOnly = true;
+            site.result = source;
+            readWatchedRange(nodes, inside, site);
+        } else {
+            site.form = SiteForm::DecomposedFakeQuant;
+            readClusterGrid(nodes, inside, site);
+        }
+        take(std::move(site));
+    }
+
+    // The tensor that enters a cluster: the first float value from outside that is not the quantizer's own state.
+    [[nodiscard]] ValueId clusterSource(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside) const
+    {
+        for (NodeId n : nodes)
+            for (ValueId v : m_graph.node(n).inputValues()) {
+                const Value &value = m_graph.value(v);
+                if (value.producer.valid() && inside.contains(value.producer))
+                    continue;
+                const GraphInput *input = m_graph.input(v);
+                if (value.meta && isFloatingPoint(value.meta->dtype) && !(input && isQuantizerState(*input)))
+                    return v;
+            }
+        return {};
+    }
+
+    // The value that leaves it: the last one that a node outside reads or that the graph returns.
+    [[nodiscard]] ValueId clusterResult(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside) const
+    {
+        for (auto it = nodes.rbegin(); it != nodes.rend(); ++it)
+            for (ValueId v : m_graph.node(*it).outputValues()) {
+                const auto &readers = m_graph.readers(v);
+                if (m_graph.isOutput(v) ||
+                    std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return !inside.contains(r); }))
+                    return v;
+            }
+        return {};
+    }
+
+    // Follows views and casts inside a cluster back to the stored tensor they start from.
+    [[nodiscard]] ValueId traceToStored(ValueId value, const std::unordered_set<NodeId> &inside) const
+    {
+        while (value.valid()) {
+            if (m_graph.input(value))
+                return value;
+            const NodeId producer = m_graph.value(value).producer;
+            if (!inside.contains(producer))
+                return {};
+            const Node &node = m_graph.node(producer);
+            const std::string family = operatorFamily(node);
+            if (!isElementMover(node) && family != "to")
+                return {};
+            const auto inputs = node.inputValues();
+            value = inputs.empty() ? ValueId{} : inputs.front();
+        }
+        return {};
+    }
+
+    [[nodiscard]] const Node *findInCluster(const std::vector<NodeId> &nodes, std::string_view family) const
+    {
+        for (NodeId n : nodes)
+            if (operatorFamily(m_graph.node(n)) == family)
+                return &m_graph.node(n);
+        return nullptr;
+    }
+
+    // Grid of a decomposed fake-quant: div by the scale, round, add the zero point, clamp to the range.
+    void readClusterGrid(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside, QuantSite &site)
+    {
+        const Node *div = findInCluster(nodes, "div");
+        const Node *clamp = findInCluster(nodes, "clamp");
+        const Node *round = findInCluster(nodes, "round");
+        if (!div || !clamp) {
+            m_table.notes.push_back("the quantizer " + site.instance + " has no scale or no range that can be read");
+            return;
+        }
+        const ValueId scaleView = valueArgument(*div, "other");
+        const ValueId scale = traceToStored(scaleView, inside);
+        if (scale.valid()) {
+            site.scale = m_model.numbers(scale).value_or(std::vector<double>{});
+            site.instance = parentOf(m_graph.input(scale)->target);
+            readGranularity(valueArgument(*div, "self"), scaleView, site);
+        }
+        if (!round) { // float8 grids: divide, clamp to the finite range, cast
+            readFloatGrid(nodes, site);
+            return;
+        }
+        site.spec.quantMin = static_cast<std::int64_t>(numberArgument(*clamp, "min").value_or(-128));
+        site.spec.quantMax = static_cast<std::int64_t>(numberArgument(*clamp, "max").value_or(127));
+        site.spec.storage = storageFor(site.spec.quantMin, site.spec.quantMax);
+        const Node *add = m_graph.producer(valueArgument(*clamp, "self"));
+        if (add && operatorFamily(*add) == "add") {
+            const ValueId zero = traceToStored(valueArgument(*add, "other"), inside);
+            if (zero.valid())
+                for (double z : m_model.numbers(zero).value_or(std::vector<double>{}))
+                    site.zeroPoint.push_back(static_cast<std::int64_t>(z));
+        }
+        site.spec.symmetric = isSymmetric(site);
+    }
+
+    void readFloatGrid(const std::vector<NodeId> &nodes, QuantSite &site) const
+    {
+        for (NodeId n : nodes) {
+            const Argument *dtype = m_graph.node(n).argument("dtype");
+            const auto *type = dtype ? std::get_if<ScalarTypeArg>(dtype) : nullptr;
+            if (type && isFloatingPoint(type->dtype) && dtypeName(type->dtype).substr(0, 6) == "float8")
+                site.spec.storage = type->dtype;
+        }
+        site.spec.symmetric = true;
+        site.spec.quantMin = site.spec.quantMax = 0;
+    }
+
+    void readGranularity(ValueId data, ValueId scale, QuantSite &site) const
+    {
+        const auto &dataMeta = m_graph.value(data).meta;
+        const auto &scaleMeta = m_graph.value(scale).meta;
+        const auto &sourceMeta = m_graph.value(site.source).meta;
+        if (site.scale.size() <= 1 || !dataMeta || !scaleMeta || dataMeta->sizes.size() != scaleMeta->sizes.size())
+            return;
+        std::vector<int> varying;
+        std::int64_t block = 1;
+        for (std::size_t i = 0; i < scaleMeta->sizes.size(); ++i) {
+            if (scaleMeta->sizes[i].size > 1)
+                varying.push_back(static_cast<int>(i));
+            else
+                block *= std::max<std::int64_t>(1, dataMeta->sizes[i].size);
+        }
+        const bool sameRank = sourceMeta && sourceMeta->sizes.size() == dataMeta->sizes.size();
+        if (varying.size() == 1 && sameRank) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = varying.front();
+        } else {
+            site.spec.granularity = Granularity::PerBlock;
+            site.spec.axis = varying.empty() ? -1 : varying.back();
+            site.spec.blockSize = block;
+        }
+    }
+
+    // A min-max observer keeps what it saw in <path>.min_val and <path>.max_val.
+    void readWatchedRange(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside, QuantSite &site) const
+    {
+        for (NodeId n : nodes)
+            for (ValueId v : m_graph.node(n).inputValues())
+                if (const GraphInput *input = m_graph.input(v); input && endsWith(input->target, ".min_val"))
+                    site.instance = parentOf(input->target);
+        const Node *aminmax = findInCluster(nodes, "aminmax");
+        if (aminmax && aminmax->argument("dim")) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = 0;
+        }
+        (void)inside;
+    }
+
+    // --- single operators ----------------------------------------------------------------------------------------
+
+    void readQparams(const Node &node, const char *scaleName, const char *zeroName, QuantSite &site) const
+    {
+        if (const auto scale = numberArgument(node, scaleName)) {
+            site.scale = {*scale};
+        } else if (const ValueId v = valueArgument(node, scaleName); v.valid()) {
+            site.scale = m_model.numbers(v).value_or(std::vector<double>{});
+        }
+        if (const auto zero = intArgument(node, zeroName)) {
+            site.zeroPoint = {*zero};
+        } else if (const ValueId v = valueArgument(node, zeroName); v.valid()) {
+            for (double z : m_model.numbers(v).value_or(std::vector<double>{}))
+                site.zeroPoint.push_back(static_cast<std::int64_t>(z));
+        }
+    }
+
+    void addFakeQuantizeOp(NodeId id, const std::vector<NodeId> &nodes)
+    {
+        const Node &node = m_graph.node(id);
+        QuantSite site;
+        site.form = SiteForm::FakeQuantizeOp;
+        site.nodes = nodes;
+        site.source = valueArgument(node, node.argument("self") ? "self" : "input");
+        site.result = firstOutput(node);
+        if (node.argument("scales"))
+            readQparams(node, "scales", "zero_points", site);
+        else
+            readQparams(node, "scale", "zero_point", site);
+        site.spec.quantMin = intArgument(node, "quant_min").value_or(-128);
+        site.spec.quantMax = intArgument(node, "quant_max").value_or(127);
+        site.spec.storage = storageFor(site.spec.quantMin, site.spec.quantMax);
+        if (node.opName().find("per_channel") != std::string::npos) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = static_cast<int>(intArgument(node, "axis").value_or(0));
+        }
+        const ModuleFrame *frame = quantizerFrame(node);
+        site.instance = frame ? frame->path : node.name;
+        if (const ValueId v = valueArgument(node, "scale"); v.valid() && m_graph.input(v))
+            site.instance = parentOf(m_graph.input(v)->target);
+        if (const ValueId on = valueArgument(node, "fake_quant_enabled"); on.valid())
+            site.enabled = flag(on);
+        site.spec.symmetric = isSymmetric(site);
+        take(std::move(site));
+    }
+
+    void addFusedObserver(NodeId id, const std::vector<NodeId> &nodes)
+    {
+        const Node &node = m_graph.node(id);
+        QuantSite site;
+        site.form = SiteForm::FusedObserver;
+        site.nodes = nodes;
+        site.source = valueArgument(node, "self");
+        site.result = firstOutput(node);
+        readQparams(node, "scale", "zero_point", site);
+        site.spec.quantMin = intArgument(node, "quant_min").value_or(-128);
+        site.spec.quantMax = intArgument(node, "quant_max").value_or(127);
+        site.spec.storage = storageFor(site.spec.quantMin, site.spec.quantMax);
+        if (boolArgument(node, "per_row_fake_quant")) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = static_cast<int>(intArgument(node, "ch_axis").value_or(0));
+        }
+        site.spec.symmetric = boolArgument(node, "symmetric_quant");
+        site.enabled = flag(valueArgument(node, "fake_quant_on"));
+        site.watchesOnly = !site.enabled;
+        if (const ValueId v = valueArgument(node, "scale"); v.valid() && m_graph.input(v))
+            site.instance = parentOf(m_graph.input(v)->target);
+        take(std::move(site));
+    }
+
+    void addDequantize(NodeId id)
+    {
+        const Node &dq = m_graph.node(id);
+        const ValueId q = valueArgument(dq, "input");
+        if (!q.valid())
+            return;
+        const Node *quantize = m_graph.producer(q);
+        if (quantize && isQuantize(*quantize)) {
+            const NodeId producer = m_graph.value(q).producer;
+            const auto known = m_siteOfQuantize.find(producer);
+            // torchao clones the dequantize for each reader: one site, several copies of its result. Input sites
+            // are taken apart again by their owner.
+            if (known != m_siteOfQuantize.end()) {
+                QuantSite &site = m_table.sites[known->second];
+                site.moreResults.push_back(firstOutput(dq));
+                site.nodes.push_back(id);
+                m_taken.insert(id);
+                return;
+            }
+            addPair(producer, id);
+        } else if (m_graph.input(q)) {
+            addDequantizedWeight(id, q);
+        } else {
+            m_table.notes.push_back(dq.name + " dequantizes " + m_graph.value(q).name +
+                                    ", which no quantize operator made");
+        }
+    }
+
+    void addPair(NodeId quantizeId, NodeId dequantizeId)
+    {
+        const Node &quantize = m_graph.node(quantizeId);
+        const Node &dq = m_graph.node(dequantizeId);
+        QuantSite site;
+        site.form = SiteForm::QdqPair;
+        site.source = valueArgument(quantize, "input");
+        site.result = firstOutput(dq);
+        site.nodes = {quantizeId, dequantizeId};
+        readSpec(quantize, site);
+        const ValueId scale = valueArgument(quantize, quantize.argument("scales") ? "scales" : "scale");
+        if (const Node *choose = scale.valid() ? m_graph.producer(scale) : nullptr; choose && isChooseQparams(*choose)) {
+            site.form = SiteForm::DynamicQdq;
+            site.spec.dynamic = true;
+            site.spec.symmetric = choose->opName().find("symmetric") != std::string::npos &&
+                                  choose->opName().find("asymmetric") == std::string::npos;
+            site.nodes.insert(site.nodes.begin(), m_graph.value(scale).producer);
+        }
+        site.instance = observerName(dq);
+        const std::size_t index = m_table.sites.size();
+        take(std::move(site));
+        m_siteOfQuantize.emplace(quantizeId, index);
+    }
+
+    void addDequantizedWeight(NodeId id, ValueId stored)
+    {
+        const Node &dq = m_graph.node(id);
+        QuantSite site;
+        site.form = SiteForm::DequantizedWeight;
+        site.stored = stored;
+        site.result = firstOutput(dq);
+        site.nodes = {id};
+        readSpec(dq, site);
+        site.instance = observerName(dq);
+        take(std::move(site));
+    }
+
+    void readSpec(const Node &node, QuantSite &site) const
+    {
+        const bool plural = node.argument("scales") != nullptr;
+        readQparams(node, plural ? "scales" : "scale", plural ? "zero_points" : "zero_point", site);
+        site.spec.quantMin = intArgument(node, "quant_min").value_or(-128);
+        site.spec.quantMax = intArgument(node, "quant_max").value_or(127);
+        for (const char *name : {"dtype", "output_dtype", "input_dtype"})
+            if (const Argument *argument = node.argument(name))
+                if (const auto *type = std::get_if<ScalarTypeArg>(argument)) {
+                    site.spec.storage = type->dtype;
+                    break;
+                }
+        const std::string op = node.opName();
+        if (op.find("per_channel_group") != std::string::npos) {
+            site.spec.granularity = Granularity::PerBlock;
+            site.spec.axis = 1;
+            site.spec.blockSize = intArgument(node, "group_size").value_or(0);
+        } else if (op.find("per_channel") != std::string::npos) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = static_cast<int>(intArgument(node, "axis").value_or(0));
+        } else if (op.find("per_token") != std::string::npos) {
+            site.spec.granularity = Granularity::PerToken;
+        } else if (op.find("affine") != std::string::npos) {
+            readBlocks(node, site);
+        }
+        site.spec.symmetric = isSymmetric(site);
+    }
+
+    // torchao's affine operators say the granularity through block_size, one entry per dimension.
+    void readBlocks(const Node &node, QuantSite &site) const
+    {
+        const Argument *argument = node.argument("block_size");
+        const auto *blocks = argument ? std::get_if<IntListArg>(argument) : nullptr;
+        const ValueId input = valueArgument(node, "input");
+        const auto &meta = m_graph.value(input).meta;
+        if (!blocks || !meta || blocks->values.size() != meta->sizes.size())
+            return;
+        std::vector<int> split;
+        std::int64_t size = 0;
+        for (std::size_t i = 0; i < blocks->values.size(); ++i) {
+            const auto *extent = std::get_if<std::int64_t>(&blocks->values[i]);
+            if (extent && *extent != meta->sizes[i].size) {
+                split.push_back(static_cast<int>(i));
+                size = *extent;
+            }
+        }
+        if (split.empty())
+            return;
+        const bool lastIsWhole = split.back() + 1 != static_cast<int>(blocks->values.size());
+        if (split.size() == 1 && size == 1) {
+            site.spec.granularity = Granularity::PerChannel;
+            site.spec.axis = split.front();
+        } else if (lastIsWhole && size == 1) {
+            site.spec.granularity = Granularity::PerToken;
+        } else {
+            site.spec.granularity = Granularity::PerBlock;
+            site.spec.axis = split.back();
+            site.spec.blockSize = size;
+        }
+    }
+
+    // --- small things --------------------------------------------------------------------------------------------
+
+    // Name of the observer that the conversion replaced; sites converted from one observer node share it.
+    static std::string observerName(const Node &dq)
+    {
+        for (const auto &step : dq.provenance)
+            if (startsWith(step.pass, "replace_observer"))
+                return step.name;
+        return dq.name;
+    }
+
+    static DType storageFor(std::int64_t quantMin, std::int64_t quantMax)
+    {
+        if (quantMin < 0)
+            return quantMin >= -128 && quantMax <= 127 ? DType::Int8 : quantMin >= -32768 ? DType::Int16 : DType::Int32;
+        return quantMax <= 255 ? DType::UInt8 : quantMax <= 65535 ? DType::UInt16 : DType::Int32;
+    }
+
+    // All zero points at the middle of the grid: 0 for signed ranges, 2^(n-1) for unsigned ones.
+    static bool isSymmetric(const QuantSite &site)
+    {
+        const std::int64_t middle = site.spec.quantMin < 0 ? 0 : (site.spec.quantMin + site.spec.quantMax + 1) / 2;
+        return std::all_of(site.zeroPoint.begin(), site.zeroPoint.end(), [&](std::int64_t z) { return z == middle; });
+    }
+
+    [[nodiscard]] bool flag(ValueId value) const
+    {
+        if (!value.valid())
+            return true;
+        const auto numbers = m_model.numbers(value, 1);
+        return !numbers || numbers->empty() || numbers->front() != 0;
+    }
+
+    static bool boolArgument(const Node &node, std::string_view name)
+    {
+        const Argument *argument = node.argument(name);
+        const auto *value = argument ? std::get_if<bool>(argument) : nullptr;
+        return value && *value;
+    }
+
+    static ValueId firstOutput(const Node &node)
+    {
+        const auto outputs = node.outputValues();
+        return outputs.empty() ? ValueId{} : outputs.front();
+    }
+
+    void take(QuantSite site)
+    {
+        for (NodeId n : site.nodes)
+            m_taken.insert(n);
+        m_table.sites.push_back(std::move(site));
+    }
+
+    const Model &m_model;
+    const Graph &m_graph;
+    std::vector<char> m_depends;
+    SiteTable m_table;
+    std::unordered_set<NodeId> m_taken;
+    std::unordered_map<NodeId, std::size_t> m_siteOfQuantize;
+};
+
+} // namespace
+
+SiteTable recognizeSites(const Model &model)
+{
+    return Recognizer(model).run();
+}
+
+} // namespace dblame
