@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/engine/metric_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+// Clones by hand rather than by target_clones: tests can call each, and sanitizers do not like ifuncs.
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+#define DBLAME_X86_CLONES 1
+#define DBLAME_AVX2 __attribute__((target("avx2,fma")))
+#define DBLAME_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,fma,prefer-vector-width=512")))
+#else
+#define DBLAME_X86_CLONES 0
+#endif
+#define DBLAME_INLINE [[gnu::always_inline]] inline
+
+namespace dblame::kernels
+{
+
+namespace
+{
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// --- element by element -------------------------------------------------------------------------
+
+template <class T>
+PairSums carefulPair(const T *r, const T *c, std::int64_t n)
+{
+    PairSums s;
+    s.count = n;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double a = static_cast<double>(r[i]);
+        const double b = static_cast<double>(c[i]);
+        if (std::isfinite(a)) {
+            s.rr += a * a;
+            s.rMin = std::min(s.rMin, a);
+            s.rMax = std::max(s.rMax, a);
+        }
+        if (std::isfinite(b)) {
+            s.cc += b * b;
+            s.cMin = std::min(s.cMin, b);
+            s.cMax = std::max(s.cMax, b);
+        }
+        const bool nan = std::isnan(a) || std::isnan(b);
+        const bool inf = std::isinf(a) || std::isinf(b);
+        s.nan += nan ? 1 : 0;
+        s.inf += inf ? 1 : 0;
+        if (nan) {
+            s.ee = s.rc = s.ae = s.e = s.maxAbs = kNan;
+        } else if (inf) {
+            if (a != b) {
+                s.ee += kInf;
+                s.ae += kInf;
+                s.e += b - a;
+                s.rc = kNan;
+                s.maxAbs = std::isnan(s.maxAbs) ? s.maxAbs : kInf;
+            }
+        } else {
+            const double e = b - a;
+            s.ee += e * e;
+            s.rc += a * b;
+            s.ae += std::abs(e);
+            s.e += e;
+            s.maxAbs = std::abs(e) > s.maxAbs ? std::abs(e) : s.maxAbs;
+        }
+    }
+    return s;
+}
+
+template <class T>
+EnergySums carefulEnergyOf(const T *r, const T *c, std::int64_t n, std::int64_t stride)
+{
+    EnergySums s;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double a = static_cast<double>(r[i * stride]);
+        const double b = static_cast<double>(c[i * stride]);
+        s.rr += std::isfinite(a) ? a * a : 0;
+        s.cc += std::isfinite(b) ? b * b : 0;
+        if (std::isnan(a) || std::isnan(b))
+            s.ee = kNan;
+        else if (std::isinf(a) || std::isinf(b))
+            s.ee += a == b ? 0 : kInf;
+        else
+            s.ee += (b - a) * (b - a);
+    }
+    return s;
+}
+
+// --- loops over lanes ---------------------------------------------------------------------------
+
+// a * b + acc. Fused only where a * b is exact in double (both were float32): then both forms round once.
+template <bool Fused>
+DBLAME_INLINE double exactProductAdd(double a, double b, double acc)
+{
+    if constexpr (Fused)
+        return __builtin_fma(a, b, acc);
+    else
+        return acc + a * b;
+}
+
+DBLAME_INLINE double fold(double *lanes)
+{
+    for (std::int64_t width = kLanes / 2; width > 0; width /= 2)
+        for (std::int64_t j = 0; j < width; ++j)
+            lanes[j] += lanes[j + width];
+    return lanes[0];
+}
+
+template <class T>
+struct PairLanes {
+    double rr[kLanes]{}, cc[kLanes]{}, ee[kLanes]{}, rc[kLanes]{}, ae[kLanes]{}, e[kLanes]{}, maxAbs[kLanes]{};
+    T rMin[kLanes], rMax[kLanes], cMin[kLanes], cMax[kLanes];
+};
+
+template <class T, bool Fma>
+DBLAME_INLINE void addPair(PairLanes<T> &l, std::int64_t j, T a, T b)
+{
+    constexpr bool kFused = Fma && std::is_same_v<T, float>;
+    const double x = static_cast<double>(a);
+    const double y = static_cast<double>(b);
+    const double d = y - x;
+    const double m = __builtin_fabs(d);
+    l.rr[j] = exactProductAdd<kFused>(x, x, l.rr[j]);
+    l.cc[j] = exactProductAdd<kFused>(y, y, l.cc[j]);
+    l.rc[j] = exactProductAdd<kFused>(x, y, l.rc[j]);
+    l.ee[j] += d * d;
+    l.ae[j] += m;
+    l.e[j] += d;
+    l.maxAbs[j] = m > l.maxAbs[j] ? m : l.maxAbs[j];
+    l.rMin[j] = a < l.rMin[j] ? a : l.rMin[j];
+    l.rMax[j] = a > l.rMax[j] ? a : l.rMax[j];
+    l.cMin[j] = b < l.cMin[j] ? b : l.cMin[j];
+    l.cMax[j] = b > l.cMax[j] ? b : l.cMax[j];
+}
+
+template <class T, bool Fma>
+DBLAME_INLINE PairSums pairLoop(const T *__restrict r, const T *__restrict c, std::int64_t n)
+{
+    PairLanes<T> l;
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+        l.rMin[j] = l.cMin[j] = std::numeric_limits<T>::infinity();
+        l.rMax[j] = l.cMax[j] = -std::numeric_limits<T>::infinity();
+    }
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (std::int64_t j = 0; j < kLanes; ++j)
+            addPair<T, Fma>(l, j, r[i + j], c[i + j]);
+    for (std::int64_t j = 0; i + j < n; ++j)
+        addPair<T, Fma>(l, j, r[i + j], c[i + j]);
+
+    PairSums s;
+    s.count = n;
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+        s.maxAbs = l.maxAbs[j] > s.maxAbs ? l.maxAbs[j] : s.maxAbs;
+        s.rMin = std::min(s.rMin, static_cast<double>(l.rMin[j]));
+        s.rMax = std::max(s.rMax, static_cast<double>(l.rMax[j]));
+        s.cMin = std::min(s.cMin, static_cast<double>(l.cMin[j]));
+        s.cMax = std::max(s.cMax, static_cast<double>(l.cMax[j]));
+    }
+    s.rr = fold(l.rr);
+    s.cc = fold(l.cc);
+    s.ee = fold(l.ee);
+    s.rc = fold(l.rc);
+    s.ae = fold(l.ae);
+    s.e = fold(l.e);
+    return s;
+}
+
+template <class T, bool Fma>
+DBLAME_INLINE EnergySums energyLoop(const T *__restrict r, const T *__restrict c, std::int64_t n)
+{
+    constexpr bool kFused = Fma && std::is_same_v<T, float>;
+    double rr[kLanes]{}, cc[kLanes]{}, ee[kLanes]{};
+    const auto add = [&](std::int64_t j, T a, T b) __attribute__((always_inline))
+    {
+        const double x = static_cast<double>(a);
+        const double y = static_cast<double>(b);
+        rr[j] = exactProductAdd<kFused>(x, x, rr[j]);
+        cc[j] = exactProductAdd<kFused>(y, y, cc[j]);
+        ee[j] += (y - x) * (y - x);
+    };
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (std::int64_t j = 0; j < kLanes; ++j)
+            add(j, r[i + j], c[i + j]);
+    for (std::int64_t j = 0; i + j < n; ++j)
+        add(j, r[i + j], c[i + j]);
+    EnergySums s;
+    s.rr = fold(rr);
+    s.cc = fold(cc);
+    s.ee = fold(ee);
+    return s;
+}
+
+// 16 columns at a time down all rows, so that their sums stay in registers.
+template <class T, bool Fma>
+DBLAME_INLINE void columnsLoop(const T *__restrict r, const T *__restrict c, std::int64_t rows, std::int64_t columns,
+                               double *__restrict sums)
+{
+    constexpr bool kFused = Fma && std::is_same_v<T, float>;
+    for (std::int64_t first = 0; first < columns; first += kLanes) {
+        const std::int64_t width = std::min(kLanes, columns - first);
+        double rr[kLanes]{}, cc[kLanes]{}, ee[kLanes]{};
+        const auto add = [&](std::int64_t j, T a, T b) __attribute__((always_inline))
+        {
+            const double x = static_cast<double>(a);
+            const double y = static_cast<double>(b);
+            rr[j] = exactProductAdd<kFused>(x, x, rr[j]);
+            cc[j] = exactProductAdd<kFused>(y, y, cc[j]);
+            ee[j] += (y - x) * (y - x);
+        };
+        const T *p = r + first;
+        const T *q = c + first;
+        if (width == kLanes) {
+            for (std::int64_t row = 0; row < rows; ++row, p += columns, q += columns)
+                for (std::int64_t j = 0; j < kLanes; ++j)
+                    add(j, p[j], q[j]);
+        } else {
+            for (std::int64_t row = 0; row < rows; ++row, p += columns, q += columns)
+                for (std::int64_t j = 0; j < width; ++j)
+                    add(j, p[j], q[j]);
+        }
+        for (std::int64_t j = 0; j < width; ++j) {
+            EnergySums s{rr[j], cc[j], ee[j]};
+            if (!std::isfinite(s.rr + s.cc))
+                s = carefulEnergy(r + first + j, c + first + j, rows, columns);
+            sums[3 * (first + j) + 0] += s.rr;
+            sums[3 * (first + j) + 1] += s.cc;
+            sums[3 * (first + j) + 2] += s.ee;
+        }
+    }
+}
+
+DBLAME_INLINE void binsLoop(const float *__restrict r, const float *__restrict c, std::int64_t n,
+                            std::uint16_t *__restrict rBins, std::uint16_t *__restrict cBins,
+                            std::uint16_t *__restrict eBins)
+{
+    for (std::int64_t i = 0; i < n; ++i) {
+        rBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(r[i]) >> kBinShift);
+        cBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c[i]) >> kBinShift);
+        eBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c[i] - r[i]) >> kBinShift);
+    }
+}
+
+DBLAME_INLINE RangeUse rangeLoop(const float *x, std::int64_t n, float low, float high)
+{
+    float min[kLanes], max[kLanes];
+    std::int32_t outside[kLanes]{}; // n < 2^31: callers cut by chunk
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+        min[j] = std::numeric_limits<float>::infinity();
+        max[j] = -std::numeric_limits<float>::infinity();
+    }
+    const auto add = [&](std::int64_t j, float v) __attribute__((always_inline))
+    {
+        min[j] = v < min[j] ? v : min[j];
+        max[j] = v > max[j] ? v : max[j];
+        outside[j] += (v < low ? 1 : 0) + (v > high ? 1 : 0);
+    };
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+        for (std::int64_t j = 0; j < kLanes; ++j)
+            add(j, x[i + j]);
+    for (std::int64_t j = 0; i + j < n; ++j)
+        add(j, x[i + j]);
+    RangeUse use;
+    for (std::int64_t j = 0; j < kLanes; ++j) {
+        use.outside += outside[j];
+        use.min = min[j] < use.min ? min[j] : use.min;
+        use.max = max[j] > use.max ? max[j] : use.max;
+    }
+    return use;
+}
+
+// Round half to even without SSE 4.1: beyond 2^23 a float32 is an integer already. Keeps the sign of zero.
+DBLAME_INLINE float roundEven(float x)
+{
+    constexpr float kTwo23 = 8388608.0F;
+    const float magnitude = __builtin_fabsf(x);
+    const float rounded = (magnitude + kTwo23) - kTwo23;
+    return __builtin_copysignf(magnitude < kTwo23 ? rounded : magnitude, x);
+}
+
+DBLAME_INLINE float clampTo(float x, float lo, float hi)
+{
+    const float low = x < lo ? lo : x;
+    return low > hi ? hi : low;
+}
+
+DBLAME_INLINE void quantDequantLoop(const float *x, float *y, std::int64_t n, const QuantParams &params)
+{
+    const float scale = params.scale;
+    const float inverse = params.inverse;
+    const float zero = params.zeroPoint;
+    const float lo = params.quantMin;
+    const float hi = params.quantMax;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const float q = clampTo(roundEven(x[i] * inverse) + zero, lo, hi);
+        y[i] = ((q != q ? 0.0F : q) - zero) * scale;
+    }
+}
+
+DBLAME_INLINE void fakeQuantLoop(const float *x, float *y, std::int64_t n, const QuantParams &params)
+{
+    const float scale = params.scale;
+    const float zero = params.zeroPoint;
+    const float lo = params.quantMin;
+    const float hi = params.quantMax;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const float q = clampTo(roundEven(x[i] / scale) + zero, lo, hi);
+        y[i] = (q - zero) * scale + 0.0F;
+    }
+}
+
+template <class T>
+PairSums checked(PairSums s, const T *r, const T *c, std::int64_t n)
+{
+    return std::isfinite(s.rr + s.cc) ? s : carefulPair(r, c, n);
+}
+
+template <class T>
+EnergySums checked(EnergySums s, const T *r, const T *c, std::int64_t n)
+{
+    return std::isfinite(s.rr + s.cc) ? s : carefulEnergy(r, c, n);
+}
+
+#define DBLAME_KERNEL_SET(SUFFIX, TARGET, FMA)                                                                         \
+    TARGET PairSums pairF32##SUFFIX(const float *r, const float *c, std::int64_t n)                                    \
+    {                                                                                                                  \
+        return checked(pairLoop<float, FMA>(r, c, n), r, c, n);                                                        \
+    }                                                                                                                  \
+    TARGET PairSums pairF64##SUFFIX(const double *r, const double *c, std::int64_t n)                                  \
+    {                                                                                                                  \
+        return checked(pairLoop<double, FMA>(r, c, n), r, c, n);                                                       \
+    }                                                                                                                  \
+    TARGET EnergySums energyF32##SUFFIX(const float *r, const float *c, std::int64_t n)                                \
+    {                                                                                                                  \
+        return checked(energyLoop<float, FMA>(r, c, n), r, c, n);                                                      \
+    }                                                                                                                  \
+    TARGET EnergySums energyF64##SUFFIX(const double *r, const double *c, std::int64_t n)                              \
+    {                                                                                                                  \
+        return checked(energyLoop<double, FMA>(r, c, n), r, c, n);                                                     \
+    }                                                                                                                  \
+    TARGET void columnsF32##SUFFIX(const float *r, const float *c, std::int64_t rows, std::int64_t columns,            \
+                                   double *sums)                                                                       \
+    {                                                                                                                  \
+        columnsLoop<float, FMA>(r, c, rows, columns, sums);                                                            \
+    }                                                                                                                  \
+    TARGET void columnsF64##SUFFIX(const double *r, const double *c, std::int64_t rows, std::int64_t columns,          \
+                                   double *sums)                                                                       \
+    {                                                                                                                  \
+        columnsLoop<double, FMA>(r, c, rows, columns, sums);                                                           \
+    }                                                                                                                  \
+    TARGET void bins##SUFFIX(const float *r, const float *c, std::int64_t n, std::uint16_t *rBins,                     \
+                             std::uint16_t *cBins, std::uint16_t *eBins)                                               \
+    {                                                                                                                  \
+        binsLoop(r, c, n, rBins, cBins, eBins);                                                                        \
+    }                                                                                                                  \
+    TARGET RangeUse range##SUFFIX(const float *x, std::int64_t n, float low, float high)                               \
+    {                                                                                                                  \
+        return rangeLoop(x, n, low, high);                                                                             \
+    }                                                                                                                  \
+    TARGET void quantDequant##SUFFIX(const float *x, float *y, std::int64_t n, const QuantParams &params)              \
+    {                                                                                                                  \
+        quantDequantLoop(x, y, n, params);                                                                             \
+    }                                                                                                                  \
+    TARGET void fakeQuant##SUFFIX(const float *x, float *y, std::int64_t n, const QuantParams &params)                 \
+    {                                                                                                                  \
+        fakeQuantLoop(x, y, n, params);                                                                                \
+    }                                                                                                                  \
+    constexpr KernelSet kSet##SUFFIX{#SUFFIX,           pairF32##SUFFIX,      pairF64##SUFFIX,    energyF32##SUFFIX,   \
+                                     energyF64##SUFFIX, columnsF32##SUFFIX,   columnsF64##SUFFIX, bins##SUFFIX,        \
+                                     range##SUFFIX,     quantDequant##SUFFIX, fakeQuant##SUFFIX};
+
+DBLAME_KERNEL_SET(Baseline, , false)
+#if DBLAME_X86_CLONES
+DBLAME_KERNEL_SET(Avx2, DBLAME_AVX2, true)
+DBLAME_KERNEL_SET(Avx512, DBLAME_AVX512, true)
+#endif
+#undef DBLAME_KERNEL_SET
+
+} // namespace
+
+void PairSums::merge(const PairSums &other)
+{
+    rr += other.rr;
+    cc += other.cc;
+    ee += other.ee;
+    rc += other.rc;
+    ae += other.ae;
+    e += other.e;
+    if (other.maxAbs > maxAbs || std::isnan(other.maxAbs))
+        maxAbs = other.maxAbs;
+    rMin = std::min(rMin, other.rMin);
+    rMax = std::max(rMax, other.rMax);
+    cMin = std::min(cMin, other.cMin);
+    cMax = std::max(cMax, other.cMax);
+    nan += other.nan;
+    inf += other.inf;
+    count += other.count;
+}
+
+EnergySums carefulEnergy(const float *r, const float *c, std::int64_t n, std::int64_t stride)
+{
+    return carefulEnergyOf(r, c, n, stride);
+}
+
+EnergySums carefulEnergy(const double *r, const double *c, std::int64_t n, std::int64_t stride)
+{
+    return carefulEnergyOf(r, c, n, stride);
+}
+
+const KernelSet *kernelsFor(InstructionSet set)
+{
+    switch (set) {
+    case InstructionSet::Baseline:
+        return &kSetBaseline;
+#if DBLAME_X86_CLONES
+    case InstructionSet::Avx2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &kSetAvx2 : nullptr;
+    case InstructionSet::Avx512:
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                       __builtin_cpu_supports("fma")
+                   ? &kSetAvx512
+                   : nullptr;
+#endif
+    default:
+        return nullptr;
+    }
+}
+
+const KernelSet &kernels()
+{
+    static const KernelSet &best = []() -> const KernelSet & {
+        for (const InstructionSet set : {InstructionSet::Avx512, InstructionSet::Avx2})
+            if (const KernelSet *found = kernelsFor(set))
+                return *found;
+        return kSetBaseline;
+    }();
+    return best;
+}
+
+} // namespace dblame::kernels
