@@ -63,8 +63,8 @@ struct NodeReport {
     Metrics metrics;
     std::optional<double> beforeSiteDb, beforeSiteSqnrDb; // raw operator output, where an output site follows
     std::optional<double> afterSiteDb, afterSiteSqnrDb;   // after the consumers' input site
-    std::optional<double> dropDb;     // against the previous finite activation row
-    std::optional<double> flowDropDb; // against the worst producer in the data flow
+    std::optional<double> dropDb;     // dB lost against the previous finite activation row: previous - this
+    std::optional<double> flowDropDb; // dB lost against the worst producer in the data flow: producer - this
     std::vector<ChannelMetrics> channels;
     std::optional<Histogram> histogram;
     std::vector<SiteReport> sites;    // the output/weight site first, then input sites
@@ -110,7 +110,11 @@ struct RunReport {
     int rowsRecomputed = 0; // of an incremental rerun; all rows of a full one
 };
 
-// Fills dropDb, flowDropDb and the two largest drops. Pure; order and data flow come from the reference.
+// Fills dropDb, flowDropDb and the two largest drops, of the dB that `signal` names. Pure; order and data flow come
+// from the reference. Rows that count: activations, inputs and outputs with a finite number; weights never. A row
+// without a row before it (without a finite producer) has no drop; where nothing was lost there is no largest one.
+// Producers: the nearest paired ancestors in the reference that have a number; unpaired and uncomputed values are
+// walked through, and an equal (+inf) or all-wrong (-inf) one ends the walk without being a producer.
 void findDrops(RunReport &report, const Alignment &alignment, const Graph &reference, Signal signal);
 
 } // namespace dblame

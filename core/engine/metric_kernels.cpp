@@ -297,9 +297,10 @@ DBLAME_INLINE void quantDequantLoop(const float *x, float *y, std::int64_t n, co
     const float zero = params.zeroPoint;
     const float lo = params.quantMin;
     const float hi = params.quantMax;
+    const float nanInteger = params.nanInteger;
     for (std::int64_t i = 0; i < n; ++i) {
         const float q = clampTo(roundEven(x[i] * inverse) + zero, lo, hi);
-        y[i] = ((q != q ? 0.0F : q) - zero) * scale;
+        y[i] = ((q != q ? nanInteger : q) - zero) * scale;
     }
 }
 

@@ -56,6 +56,7 @@ inline constexpr std::int32_t kBins = 1 << (9 + kMantissaBits);
 // A quantizer with one scale: y = (clamp(rint(x * inverse) + zeroPoint, quantMin, quantMax) - zeroPoint) * scale.
 struct QuantParams {
     float scale = 1, inverse = 1, zeroPoint = 0, quantMin = -128, quantMax = 127;
+    float nanInteger = 0; // what a NaN becomes on the grid; NaN keeps it one. quantDequant only
 };
 
 // What a range [low, high] meets: elements outside, extrema of what is not NaN.
@@ -78,7 +79,7 @@ struct KernelSet {
     void (*bins)(const float *r, const float *c, std::int64_t n, std::uint16_t *rBins, std::uint16_t *cBins,
                  std::uint16_t *eBins);
     RangeUse (*range)(const float *x, std::int64_t n, float low, float high);
-    // Times the reciprocal; a NaN becomes the integer 0, as a conversion to int8, uint8 or int16 makes it.
+    // Times the reciprocal.
     void (*quantDequant)(const float *x, float *y, std::int64_t n, const QuantParams &params);
     // True division; a NaN stays one; + 0 at the end (never -0).
     void (*fakeQuant)(const float *x, float *y, std::int64_t n, const QuantParams &params);
