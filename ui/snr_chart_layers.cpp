@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/snr_chart_layers.h"
+
+#include <array>
+
+#include <QPainterPath>
+
+#include "ui/panel_text.h"
+
+namespace dblame::ui
+{
+namespace
+{
+
+constexpr int kLeftMargin = 48, kRightMargin = 20, kTopMargin = 22, kNumberMargin = 24;
+constexpr int kNameCharacters = 18;
+constexpr int kAngle = -40;         // degrees: names rise to the tick
+constexpr double kNameSpacing = 19; // pixels between rotated names that still read as separate lines
+constexpr int kMostSkipped = 8;     // beyond every 8th name, row numbers say more
+constexpr int kLeastHeightForNames = 170;
+constexpr std::size_t kNamesToMeasure = 400;
+constexpr int kCircle = 18;
+
+QPen penOf(const QColor &color, double width, Qt::PenStyle style = Qt::SolidLine)
+{
+    QPen pen(color, width, style);
+    pen.setCapStyle(Qt::RoundCap);
+    pen.setJoinStyle(Qt::RoundJoin);
+    return pen;
+}
+
+double pixelsPerPoint(const QCustomPlot &plot)
+{
+    // Not coordToPixel: this is asked before the layout of a resized plot.
+    return std::max(plot.width() - kLeftMargin - kRightMargin, 1) / plot.xAxis->range().size();
+}
+
+} // namespace
+
+SnrChart::Layers::Layers(QCustomPlot &plot) : names(new NameTicker), decibels(new QCPAxisTickerFixed)
+{
+    plot.axisRect()->setAutoMargins(QCP::msNone);
+    plot.axisRect()->setMinimumSize(10, 10);
+    plot.xAxis->setTicker(names);
+    plot.xAxis->grid()->setVisible(false);
+    plot.yAxis->setTicker(decibels);
+    plot.yAxis2->setRange(0, 1);
+    overlay = plot.addGraph();
+    overlay->setName(QStringLiteral("earlier run"));
+    line = plot.addGraph();
+    line->setName(QStringLiteral("SNR"));
+    exact = addEdgeGraph(plot, QStringLiteral("exact"));
+    silent = addEdgeGraph(plot, QStringLiteral("minus infinity"));
+    bad = addEdgeGraph(plot, QStringLiteral("no figure"));
+    selection = new QCPItemStraightLine(&plot);
+    selectionText = addText(plot);
+    selectionText->setText(QStringLiteral("selected"));
+    selectionText->position->setTypeX(QCPItemPosition::ptPlotCoords);
+    selectionText->position->setTypeY(QCPItemPosition::ptAxisRectRatio);
+    legend = addText(plot);
+    legend->position->setType(QCPItemPosition::ptAbsolute);
+    legend->setPositionAlignment(Qt::AlignRight | Qt::AlignTop);
+    message = addText(plot);
+    message->position->setType(QCPItemPosition::ptAxisRectRatio);
+    message->position->setCoords(0.5, 0.45);
+    message->setPositionAlignment(Qt::AlignCenter);
+    message->setTextAlignment(Qt::AlignCenter);
+    message->setVisible(false);
+    legend->setVisible(false);
+    showSelection(plot, -1);
+}
+
+QCPGraph *SnrChart::Layers::addEdgeGraph(QCustomPlot &plot, const QString &name)
+{
+    QCPGraph *graph = plot.addGraph(plot.xAxis, plot.yAxis2);
+    graph->setName(name);
+    graph->setLineStyle(QCPGraph::lsNone);
+    return graph;
+}
+
+QCPItemText *SnrChart::Layers::addText(QCustomPlot &plot)
+{
+    auto *text = new QCPItemText(&plot);
+    text->setClipToAxisRect(false);
+    text->setPadding(QMargins(5, 0, 5, 0));
+    return text;
+}
+
+void SnrChart::Layers::restyle(QCustomPlot &plot, const Theme &theme)
+{
+    plot.setBackground(theme.panel);
+    plot.setProperty("exportBackground", theme.panel);
+    for (QCPAxis *axis : {plot.xAxis, plot.yAxis}) {
+        axis->setBasePen(Qt::NoPen);
+        axis->setTickPen(Qt::NoPen);
+        axis->setSubTickPen(Qt::NoPen);
+        axis->setTickLabelColor(theme.mute);
+        axis->setTickLabelFont(Theme::labelFont());
+        axis->setTickLabelPadding(8);
+    }
+    plot.yAxis->grid()->setPen(penOf(theme.grid, 1));
+    plot.yAxis->grid()->setZeroLinePen(Qt::NoPen);
+    line->setPen(penOf(theme.blue, 2));
+    overlay->setPen(penOf(theme.mute, 1.4, Qt::DotLine));
+    const auto mark = [](QCPScatterStyle::ScatterShape shape, const QColor &color, bool filled) {
+        return QCPScatterStyle(shape, penOf(color, 1.6), filled ? QBrush(color) : QBrush(Qt::NoBrush), 9);
+    };
+    exact->setScatterStyle(mark(QCPScatterStyle::ssTriangle, theme.blue, true));
+    silent->setScatterStyle(mark(QCPScatterStyle::ssTriangleInverted, theme.orange, true));
+    bad->setScatterStyle(mark(QCPScatterStyle::ssCross, theme.orange, false));
+    selection->setPen(penOf(theme.orange, 1.2, Qt::DashLine));
+    selectionText->setColor(theme.orange);
+    selectionText->setFont(Theme::labelFont());
+    legend->setColor(theme.mute);
+    legend->setFont(Theme::labelFont());
+    message->setColor(theme.mute);
+    message->setFont(Theme::bodyFont());
+    QColor wash = theme.blue;
+    wash.setAlpha(40);
+    plot.selectionRect()->setPen(penOf(theme.blue, 1));
+    plot.selectionRect()->setBrush(wash);
+    longestName = -1;
+}
+
+QString SnrChart::Layers::shortName(const QString &name)
+{
+    return elideLeft(name, kNameCharacters);
+}
+
+void SnrChart::Layers::clearMarks()
+{
+    for (const Mark &mark : marks) {
+        mark.words->parentPlot()->removeItem(mark.words);
+        mark.circle->parentPlot()->removeItem(mark.circle);
+    }
+    marks.clear();
+}
+
+void SnrChart::Layers::addMark(QCustomPlot &plot, double x, double db, const QString &text, bool second, bool below)
+{
+    QColor color = Theme::current().orange;
+    if (second)
+        color.setAlphaF(0.65F);
+    auto *circle = new QCPItemTracer(&plot);
+    circle->setStyle(QCPItemTracer::tsCircle);
+    circle->setSize(kCircle);
+    circle->setPen(penOf(color, second ? 1.2 : 2.2, second ? Qt::DashLine : Qt::SolidLine));
+    circle->setBrush(Qt::NoBrush);
+    circle->position->setCoords(x, db);
+
+    QCPItemText *words = addText(plot);
+    QFont font = Theme::labelFont();
+    font.setWeight(second ? QFont::Normal : QFont::DemiBold);
+    words->setFont(font);
+    words->setColor(color);
+    words->setText(text);
+    words->position->setParentAnchor(circle->position);
+    words->position->setType(QCPItemPosition::ptAbsolute);
+    marks.push_back({circle, words, below});
+}
+
+void SnrChart::Layers::showSelection(QCustomPlot &plot, int x)
+{
+    selection->setVisible(x >= 0);
+    selectionText->setVisible(x >= 0);
+    selection->point1->setCoords(x, 0);
+    selection->point2->setCoords(x, 1);
+    selectionText->position->setCoords(x, 0);
+    arrangeSelection(plot);
+}
+
+void SnrChart::Layers::setBands(QCustomPlot &plot, const std::vector<ModuleBand> &wanted)
+{
+    for (QCPItemRect *rect : bandRects)
+        plot.removeItem(rect);
+    for (QCPItemText *text : bandTexts)
+        plot.removeItem(text);
+    bandRects.clear();
+    bandTexts.clear();
+    bands = wanted;
+    const Theme &theme = Theme::current();
+    for (std::size_t i = 0; i < bands.size(); ++i) {
+        auto *rect = new QCPItemRect(&plot);
+        rect->setLayer(QStringLiteral("background"));
+        rect->setPen(Qt::NoPen);
+        rect->setBrush(i % 2 == 0 ? theme.base : theme.panel);
+        for (QCPItemPosition *corner : {rect->topLeft, rect->bottomRight}) {
+            corner->setTypeX(QCPItemPosition::ptPlotCoords);
+            corner->setTypeY(QCPItemPosition::ptAxisRectRatio);
+        }
+        rect->topLeft->setCoords(bands[i].first - 0.5, 0);
+        rect->bottomRight->setCoords(bands[i].last + 0.5, 1);
+        bandRects.push_back(rect);
+        QCPItemText *text = addText(plot);
+        text->setFont(Theme::labelFont());
+        text->setColor(theme.mute);
+        text->position->setType(QCPItemPosition::ptAbsolute);
+        text->setPositionAlignment(Qt::AlignHCenter | Qt::AlignBottom);
+        bandTexts.push_back(text);
+    }
+}
+
+void SnrChart::Layers::adapt(QCustomPlot &plot, const RowText &label, const SnrSeries &series)
+{
+    adaptX(plot, label, series);
+    adaptY(plot);
+    adaptPoints(plot);
+}
+
+void SnrChart::Layers::arrange(QCustomPlot &plot)
+{
+    for (const Mark &mark : marks) {
+        const double x = mark.circle->position->key();
+        const int width = QFontMetrics(mark.words->font()).horizontalAdvance(mark.words->text());
+        const bool fitsRight = plot.xAxis->coordToPixel(x) + kCircle + width < plot.width();
+        mark.words->position->setCoords(fitsRight ? 13 : -13, mark.below ? 6 : -4);
+        mark.words->setPositionAlignment((fitsRight ? Qt::AlignLeft : Qt::AlignRight) |
+                                         (mark.below ? Qt::AlignTop : Qt::AlignBottom));
+        // Words of a mark outside of the zoomed part would hang over the margin.
+        mark.words->setVisible(plot.xAxis->range().contains(x) &&
+                               plot.yAxis->range().contains(mark.circle->position->value()));
+    }
+    arrangeSelection(plot);
+    arrangeBands(plot);
+    legend->position->setCoords(plot.width() - kRightMargin, 3);
+}
+
+void SnrChart::Layers::arrangeSelection(QCustomPlot &plot)
+{
+    const double x = selection->point1->key();
+    const int width = QFontMetrics(selectionText->font()).horizontalAdvance(selectionText->text());
+    const bool fitsRight = plot.xAxis->coordToPixel(x) + 12 + width < plot.width();
+    selectionText->setPositionAlignment((fitsRight ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignTop);
+    selectionText->setVisible(selection->visible() && plot.xAxis->range().contains(x));
+}
+
+void SnrChart::Layers::adaptX(QCustomPlot &plot, const RowText &label, const SnrSeries &series)
+{
+    const QFontMetrics metrics(Theme::labelFont());
+    if (longestName < 0 && label) {
+        longestName = 0;
+        const std::size_t measured = std::min(series.points.size(), kNamesToMeasure);
+        for (std::size_t i = 0; i < measured; ++i)
+            longestName = std::max(longestName, metrics.horizontalAdvance(shortName(label(series.points[i].row))));
+    }
+    const double perPoint = pixelsPerPoint(plot);
+    const int skip = std::max(1, static_cast<int>(std::ceil(kNameSpacing / perPoint)));
+    namesShown = label && skip <= kMostSkipped && plot.height() >= kLeastHeightForNames;
+    const double angle = -kAngle * 3.14159265358979 / 180;
+    const int bottom = namesShown ? static_cast<int>(std::max(longestName, 0) * std::sin(angle) + metrics.height()) + 12
+                                  : kNumberMargin;
+    names->step = skip;
+    if (!namesShown) {
+        // Numbers lie flat: as many as have room, at round steps.
+        const double room = metrics.horizontalAdvance(QStringLiteral("000000")) + 16;
+        int step = 1;
+        for (const int factor : {2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000})
+            if (step * perPoint < room)
+                step = factor;
+        names->step = step;
+    }
+    plot.xAxis->setTickLabelRotation(namesShown ? kAngle : 0);
+    const int top = bands.empty() ? kTopMargin : 2 * kTopMargin - 6; // a line for the legend, one for the bands
+    plot.axisRect()->setMargins(QMargins(kLeftMargin, top, kRightMargin, bottom));
+}
+
+void SnrChart::Layers::adaptY(QCustomPlot &plot)
+{
+    const double height = std::max(plot.height() - kTopMargin - kNumberMargin, 20);
+    const double perDb = height / std::max(plot.yAxis->range().size(), 1e-6);
+    double step = 0.1;
+    for (const double wider : {0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0})
+        if (step * perDb < 34)
+            step = wider;
+    decibels->setTickStep(step);
+    plot.yAxis->setNumberFormat(QStringLiteral("f"));
+    plot.yAxis->setNumberPrecision(step < 1 ? 1 : 0);
+}
+
+void SnrChart::Layers::adaptPoints(QCustomPlot &plot)
+{
+    const double perPoint = pixelsPerPoint(plot);
+    const Theme &theme = Theme::current();
+    const double size = perPoint >= 10 ? 7 : perPoint >= 4 ? 4.5 : 2.5;
+    line->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, penOf(theme.blue, 1), theme.blue, size));
+    line->setPen(penOf(theme.blue, perPoint >= 4 ? 2 : 1));
+}
+
+void SnrChart::Layers::arrangeBands(QCustomPlot &plot)
+{
+    const QFontMetrics metrics(Theme::labelFont());
+    const QRect area = plot.axisRect()->rect();
+    for (std::size_t i = 0; i < bandTexts.size(); ++i) {
+        const double left = std::max<double>(plot.xAxis->coordToPixel(bands[i].first - 0.5), area.left());
+        const double right = std::min<double>(plot.xAxis->coordToPixel(bands[i].last + 0.5), area.right());
+        const QString name = metrics.elidedText(bands[i].name, Qt::ElideLeft, static_cast<int>(right - left) - 4);
+        bandTexts[i]->setText(name);
+        bandTexts[i]->setVisible(name.size() > 1);
+        bandTexts[i]->position->setCoords((left + right) / 2, area.top() - 2);
+    }
+}
+
+} // namespace dblame::ui
