@@ -3,6 +3,9 @@
 // A model with its tensors: what a reader produces and the engine runs.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,20 +15,31 @@
 
 #include "core/error.h"
 #include "core/model.h"
+#include "core/readers/pytree.h"
 
-namespace dblame {
+namespace dblame
+{
 
-class LoadedModel final : public Model {
+// What a symbolic size may be.
+struct SymbolRange {
+    std::int64_t lowest = 0;
+    std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+};
+
+class LoadedModel final : public Model
+{
 public:
     Graph m_graph;
     ModelInfo m_info;
     // Per graph value: the stored tensor behind a parameter, buffer or constant input; undefined elsewhere.
     // Tensors lie in the file's private mapping where it allows (their storage keeps the mapping alive).
     std::vector<at::Tensor> m_tensors;
-    std::vector<bool> m_mapped;              // per graph value
+    std::vector<bool> m_mapped; // per graph value
     // User inputs saved with the model, flattened in signature order (Constant inputs left out); empty when none.
     std::vector<c10::IValue> m_sampleInputs;
-    std::vector<std::string> m_nodeFaults;   // per node, see Model::nodeFaults
+    Pytree m_inputTree;                                // nesting of the arguments (args, kwargs); a leaf when unknown
+    std::map<std::string, SymbolRange> m_symbolRanges; // of the symbols in Dim::symbol
+    std::vector<std::string> m_nodeFaults;             // per node, see Model::nodeFaults
 
     [[nodiscard]] const Graph &graph() const override { return m_graph; }
     [[nodiscard]] const ModelInfo &info() const override { return m_info; }

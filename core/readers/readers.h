@@ -12,7 +12,8 @@
 #include "core/error.h"
 #include "core/readers/loaded_model.h"
 
-namespace dblame {
+namespace dblame
+{
 
 // Opens any model file by its content ("FILE" or "FILE#program"); what cannot be opened yet is refused
 // with a message that says what the file is. Never runs code from the file.
@@ -20,7 +21,8 @@ namespace dblame {
                                                                    std::stop_token stop);
 
 // The batches of a comparison: for each batch one value per User input of the reference, in signature order.
-class LoadedInputs final : public InputSet {
+class LoadedInputs final : public InputSet
+{
 public:
     InputsInfo m_info;
     std::vector<std::vector<c10::IValue>> m_batches;
@@ -29,7 +31,9 @@ public:
 
 // Reads, checks against both signatures, and splits or joins along a fixed first dimension where only
 // that differs (docs/cli.md, --inputs).
-[[nodiscard]] Result<std::shared_ptr<const LoadedInputs>> readInputs(const InputRequest &request, const LoadedModel &reference,
-                                                                     const LoadedModel &candidate, std::stop_token stop);
+[[nodiscard]] Result<std::shared_ptr<const LoadedInputs>> readInputs(const InputRequest &request,
+                                                                     const LoadedModel &reference,
+                                                                     const LoadedModel &candidate,
+                                                                     std::stop_token stop);
 
 } // namespace dblame
