@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import io
 import json
 import logging
 import math
@@ -73,7 +74,8 @@ def save_pair(
     """Writes the pair, its inputs and its observers into `folder`, and says what was lost.
 
     reference, candidate: `nn.Module`, `GraphModule` (prepared, calibrated, converted, QAT) or `ExportedProgram`. They
-        are left as they were. A candidate that still has observers which cannot be exported is converted in a copy.
+        are left as they were, and exported in evaluation mode. A candidate that still has observers which cannot be
+        exported is converted in a copy.
     batches: a DataLoader, a list or an iterator; each batch is a tensor (the only input), a tuple or list (the inputs
         in order) or a dict (the inputs by name). One tensor or one dict is one batch. Where a batch has one element
         more than the model takes, that element is its labels; names that the model does not take are left out.
@@ -207,11 +209,12 @@ def _device_of(model: _Model) -> torch.device:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings and no log: a failed export logs its whole graph, and fails as expected where observers are."""
+    """No warnings and no log: a failed export prints its whole graph, and failing is expected where observers are."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
+    silence = io.StringIO()
     try:
-        with warnings.catch_warnings():
+        with contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -282,6 +285,12 @@ def _export(model: _Model, side: str, batch: _Batch, dynamic_shapes: Any, lost: 
             )
     if _subclass_parameters(model):
         model = _without_subclasses(model, side, batch, lost)
+    if side == "candidate" and any("Placeholder" in type(module).__name__ for _, module in _observer_modules(model)):
+        # Such an observer only marks where a dynamic quantizer goes: exported, it leaves nothing behind.
+        replaced, how = _converted_pt2e(model)
+        if replaced is not None:
+            lost.add(f"{side}: prepared for dynamic quantization, which an export drops: {how}")
+            model, observers = replaced, []
     program, error = _try_export(model, batch, dynamic_shapes)
     if program is not None:
         return _on_cpu(program)
@@ -347,16 +356,37 @@ def _save_program(program: torch.export.ExportedProgram, path: Path, side: str) 
 
 def _converted_pt2e(model: torch.nn.Module) -> tuple[torch.nn.Module | None, str]:
     """convert_pt2e of a copy, if the model was prepared by prepare_pt2e and its observers have seen data."""
-    if not isinstance(model, torch.fx.GraphModule) or not _calibrated(model):
+    if not isinstance(model, torch.fx.GraphModule) or not _calibrated(model) or _calls_layers(model):
         return None, ""
     for name in ("torchao.quantization.pt2e.quantize_pt2e", "torch.ao.quantization.quantize_pt2e"):
         try:
             convert = __import__(name, fromlist=["convert_pt2e"]).convert_pt2e
             with _quiet():
-                return convert(copy.deepcopy(model)), f"a copy was converted with {name.split('.')[0]}'s convert_pt2e"
+                return convert(_annotated_copy(model)), f"a copy was converted with {name.split('.')[0]}'s convert_pt2e"
         except Exception:
             continue
     return None, ""
+
+
+def _calls_layers(model: torch.fx.GraphModule) -> bool:
+    """Whether the graph calls modules such as Conv2d: prepare_fx leaves them whole, an export has only operators."""
+    layers = (torch.nn.modules.conv._ConvNd, torch.nn.Linear, torch.nn.Embedding)
+    return any(
+        n.op == "call_module" and isinstance(model.get_submodule(str(n.target)), layers) for n in model.graph.nodes
+    )
+
+
+def _annotated_copy(model: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """A deep copy whose annotations name the copy's own nodes: deepcopy leaves those of the original in them, and then
+    convert_pt2e finds no partner for a dynamic quantizer."""
+    copied = copy.deepcopy(model)
+    nodes = {node.name: node for node in copied.graph.nodes}
+    for node in nodes.values():
+        annotation = copy.copy(node.meta.get("quantization_annotation"))
+        if getattr(annotation, "input_qspec_map", None):
+            annotation.input_qspec_map = {nodes.get(n.name, n): spec for n, spec in annotation.input_qspec_map.items()}
+            node.meta["quantization_annotation"] = annotation
+    return copied
 
 
 def _converted_fx(model: torch.nn.Module) -> tuple[torch.nn.Module | None, str]:
@@ -570,23 +600,26 @@ class _Dense(torch.nn.Module):
 
 
 class _PerTokenFakeQuantize(torch.nn.Module):
-    """int8 per row of the input with ranges taken from the row itself, as torchao's dynamic int8 linears do, in plain
-    operators: scale = max|x| / 127.5 (symmetric) or (max - min) / 255 (affine), at least eps of float32."""
+    """8 bits per row of the input with ranges taken from the row itself, as torchao's dynamic int8 linears do, in plain
+    operators: scale = max|x| / (levels / 2) (symmetric) or (max - min) / levels (affine), at least eps of float32."""
 
-    def __init__(self, symmetric: bool) -> None:
+    def __init__(self, symmetric: bool, reduced: bool = False) -> None:
         super().__init__()
         self.symmetric = symmetric
+        self.quant_min, self.quant_max = (-64, 63) if reduced else (-128, 127)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         low = x.amin(-1, keepdim=True).clamp(max=0.0)
         high = x.amax(-1, keepdim=True).clamp(min=0.0)
+        levels = float(self.quant_max - self.quant_min)
         eps = torch.finfo(torch.float32).eps
         if self.symmetric:
-            scale = (torch.maximum(-low, high) / 127.5).clamp(min=eps)
-            return torch.clamp(torch.round(x / scale), -128, 127) * scale
-        scale = ((high - low) / 255.0).clamp(min=eps)
-        zero_point = torch.clamp(-128 - torch.round(low / scale), -128, 127)
-        return (torch.clamp(torch.round(x / scale) + zero_point, -128, 127) - zero_point) * scale
+            scale = (torch.maximum(-low, high) / (levels / 2)).clamp(min=eps)
+            return torch.clamp(torch.round(x * (1.0 / scale)), self.quant_min, self.quant_max) * scale
+        scale = ((high - low) / levels).clamp(min=eps)
+        zero_point = torch.clamp(self.quant_min - torch.round(low / scale), self.quant_min, self.quant_max)
+        quantized = torch.clamp(torch.round(x * (1.0 / scale)) + zero_point, self.quant_min, self.quant_max)
+        return (quantized - zero_point) * scale
 
 
 def _activation_name(tensor: Any) -> str:
@@ -606,9 +639,8 @@ def _activation_quantizer(tensor: Any) -> torch.nn.Module | None:
         return _PerTokenFakeQuantize(symmetric=False)
     kwargs = getattr(tensor, "act_quant_kwargs", None)
     if type(kwargs).__name__ == "QuantizeTensorToInt8Kwargs" and "PerRow" in repr(getattr(kwargs, "granularity", "")):
-        return _PerTokenFakeQuantize(
-            symmetric=getattr(getattr(kwargs, "mapping_type", None), "name", "") == "SYMMETRIC"
-        )
+        symmetric = getattr(getattr(kwargs, "mapping_type", None), "name", "") == "SYMMETRIC"
+        return _PerTokenFakeQuantize(symmetric, bool(getattr(kwargs, "reduce_range", False)))
     return None
 
 
@@ -792,9 +824,7 @@ def _observers(model: torch.nn.Module, lost: _Lost) -> list[dict[str, Any]]:
             records.append({"module": owner, "role": role, "name": path, "node": None, **_describe(module)})
     silent = {record["name"] for record in records if not record["min"] and not record["scale"]}
     if silent:
-        lost.add(
-            f"{len(silent)} of {len({record['name'] for record in records})} observers saw no data or are dynamic: no range"
-        )
+        lost.add(f"{len(silent)} of {len({r['name'] for r in records})} observers saw no data or are dynamic: no range")
     return records
 
 
@@ -1020,8 +1050,7 @@ def _argument_names(program: torch.export.ExportedProgram) -> list[str]:
 
 def _children(spec: Any) -> list[Any]:
     """Children of a TreeSpec: a method in new versions of torch, a list in old ones"""
-    children = getattr(spec, "children_specs", None)
-    return list(children) if children is not None else list(spec.children())
+    return list(spec.children()) if hasattr(spec, "children") else list(spec.children_specs)
 
 
 def _label_list(labels: Any, found: list[Any], batches: list[_Batch]) -> list[torch.Tensor] | None:
