@@ -540,9 +540,9 @@ def _compute_attribute(
         name: property(lambda self: getattr(self, f"{name}_dequantize")()),
     }
     if activation is not None:
-        module.add_module("input_fake_quantize", activation)
+        module.add_module("input_rounding", activation)
         body["forward"] = lambda self, x, *args, **kwargs: base.forward(
-            self, self.input_fake_quantize(x), *args, **kwargs
+            self, self.input_rounding(x), *args, **kwargs
         )
     module.__class__ = type(base.__name__, (base,), body)
 
@@ -599,7 +599,7 @@ class _Dense(torch.nn.Module):
         return self.values
 
 
-class _PerTokenFakeQuantize(torch.nn.Module):
+class _PerTokenRounding(torch.nn.Module):
     """8 bits per row of the input with ranges taken from the row itself, as torchao's dynamic int8 linears do, in plain
     operators: scale = max|x| / (levels / 2) (symmetric) or (max - min) / levels (affine), at least eps of float32."""
 
@@ -636,11 +636,11 @@ def _quantizes_activation(tensor: Any) -> bool:
 
 def _activation_quantizer(tensor: Any) -> torch.nn.Module | None:
     if getattr(tensor, "activation_quantization", None) == "int8_asym_per_token":
-        return _PerTokenFakeQuantize(symmetric=False)
+        return _PerTokenRounding(symmetric=False)
     kwargs = getattr(tensor, "act_quant_kwargs", None)
     if type(kwargs).__name__ == "QuantizeTensorToInt8Kwargs" and "PerRow" in repr(getattr(kwargs, "granularity", "")):
         symmetric = getattr(getattr(kwargs, "mapping_type", None), "name", "") == "SYMMETRIC"
-        return _PerTokenFakeQuantize(symmetric, bool(getattr(kwargs, "reduce_range", False)))
+        return _PerTokenRounding(symmetric, bool(getattr(kwargs, "reduce_range", False)))
     return None
 
 
