@@ -137,7 +137,7 @@ public:
     }
     bool parse_error(std::size_t position, const std::string & /*token*/, const nlohmann::detail::exception & /*e*/)
     {
-        throw ReadError("is not valid JSON (at byte " + std::to_string(position) + ")", m_member);
+        throw ReadError("not valid JSON (at byte " + std::to_string(position) + ")", m_member);
     }
 
 private:
@@ -195,12 +195,12 @@ private:
 Json parseJson(std::string_view text, const std::string &member, const ReadControl *control)
 {
     if (text.size() > kMaxBytes)
-        throw ReadError("is larger than 1 GiB", member);
+        throw ReadError("larger than 1 GiB", member);
     const Scan found = scan(text);
     if (!found.utf8)
-        throw ReadError("is not valid UTF-8", member);
+        throw ReadError("not valid UTF-8", member);
     if (found.tooDeep)
-        throw ReadError("is nested too deep (more than " + std::to_string(kMaxDepth) + " levels)", member);
+        throw ReadError("nested too deep (more than " + std::to_string(kMaxDepth) + " levels)", member);
     std::string quoted;
     if (!found.bare.empty()) {
         quoted = quoteBare(text, found.bare);
@@ -208,7 +208,7 @@ Json parseJson(std::string_view text, const std::string &member, const ReadContr
     }
     Builder builder(member, control);
     if (!Json::sax_parse(text.begin(), text.end(), &builder) || !builder.done())
-        throw ReadError("is not valid JSON", member);
+        throw ReadError("not valid JSON", member);
     return builder.take();
 }
 

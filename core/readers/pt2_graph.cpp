@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/readers/pt2_graph.h"
 
-#include <algorithm>
-#include <array>
-#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "core/readers/node_metadata.h"
+#include "core/readers/pt2_arguments.h"
 #include "core/readers/pt2_signature.h"
 #include "core/readers/zip_archive.h"
 
@@ -19,29 +17,6 @@ namespace
 {
 
 constexpr int kMaxGraphDepth = 64;
-
-std::optional<std::int64_t> c10Layout(std::int64_t number)
-{
-    // File: unknown, sparse COO, CSR, CSC, BSR, BSC, mkldnn, strided. c10: strided 0, COO 1, CSR 2, mkldnn 3, ...
-    constexpr std::array<std::int64_t, 8> table = {-1, 1, 2, 4, 5, 6, 3, 0};
-    return number > 0 && number < 8 ? std::optional(table[static_cast<std::size_t>(number)]) : std::nullopt;
-}
-
-std::optional<std::int64_t> c10MemoryFormat(std::int64_t number)
-{
-    // File: unknown, contiguous, channels_last, channels_last_3d, preserve. c10: 0, 2, 3, 1.
-    constexpr std::array<std::int64_t, 5> table = {-1, 0, 2, 3, 1};
-    return number > 0 && number < 5 ? std::optional(table[static_cast<std::size_t>(number)]) : std::nullopt;
-}
-
-template <class T, class F>
-std::vector<T> listOf(const Json &list, const std::string &what, const F &convert)
-{
-    std::vector<T> result;
-    for (const Json &item : asList(list, what))
-        result.push_back(convert(item));
-    return result;
-}
 
 // "torch.ops.aten.conv2d.default" -> "aten.conv2d.default"; higher-order operators, however spelled, become
 // "higher_order.<name>"; Python functions stay as they are.
@@ -71,7 +46,6 @@ public:
     Graph m_graph;
     std::vector<std::string> m_faults;
 
-    // `describe(i)` gives kind and target of the i-th input; the counts have been checked.
     void readInputs(const Json &inputs)
     {
         for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -102,7 +76,7 @@ public:
             const auto found = m_values.find(name);
             if (found != m_values.end())
                 inContext("value " + printable(name),
-                          [&] { m_graph.values[found->second.get()].meta = tensorMeta(meta); });
+                          [&] { m_graph.values[found->second.get()].meta = readTensorMeta(meta); });
         }
     }
 
@@ -155,7 +129,8 @@ private:
     {
         const auto found = m_values.find(name);
         if (found == m_values.end())
-            throw ReadError("value " + printable(name) + " is not defined (or used before it is defined)");
+            throw ReadError("value " + printable(name) +
+                            (m_nodesRead ? " is not defined" : " is used before it is defined"));
         return found->second;
     }
 
@@ -255,8 +230,8 @@ private:
     Argument argument(const Json &json)
     {
         const auto [tag, value] = asUnion(json, "an argument");
-        if (tag == "as_none")
-            return NoneArg{};
+        if (auto literal = literalArgument(tag, value))
+            return std::move(*literal);
         if (tag.starts_with("as_sym_"))
             return symbolicArgument(tag, value);
         if (tag == "as_tensor")
@@ -269,18 +244,6 @@ private:
             return NestedValueListArg{listOf<std::vector<ValueId>>(value, tag, [&](const Json &inner) {
                 return listOf<ValueId>(inner, tag, [&](const Json &v) { return use(textField(v, "name")); });
             })};
-        if (tag == "as_int")
-            return asInt(value, tag);
-        if (tag == "as_float")
-            return asFloat(value, tag);
-        if (tag == "as_bool")
-            return asBool(value, tag);
-        if (tag == "as_string")
-            return asText(value, tag);
-        if (tag == "as_complex")
-            return std::complex<double>(asFloat(field(value, "real"), "real"), asFloat(field(value, "imag"), "imag"));
-        if (tag.ends_with("s"))
-            return plainList(tag, value);
         return otherArgument(tag, value);
     }
 
@@ -335,58 +298,12 @@ private:
         return UnsupportedArg{"argument kind " + tag + "." + printable(kind) + " is unknown"};
     }
 
-    static Argument plainList(const std::string &tag, const Json &value)
-    {
-        using IntOrValue = std::variant<std::int64_t, ValueId>;
-        using BoolOrValue = std::variant<bool, ValueId>;
-        const auto integer = [](const Json &v) { return asInt(v, "an element of as_ints"); };
-        const auto number = [](const Json &v) { return asFloat(v, "an element of as_floats"); };
-        if (tag == "as_ints")
-            return IntListArg{listOf<IntOrValue>(value, tag, integer)};
-        if (tag == "as_floats")
-            return FloatListArg{listOf<double>(value, tag, number)};
-        if (tag == "as_bools")
-            return BoolListArg{
-                listOf<BoolOrValue>(value, tag, [](const Json &v) { return asBool(v, "an element of as_bools"); })};
-        if (tag == "as_strings")
-            return StringListArg{
-                listOf<std::string>(value, tag, [](const Json &v) { return asText(v, "an element of as_strings"); })};
-        if (tag == "as_int_lists")
-            return IntListsArg{listOf<std::vector<std::int64_t>>(
-                value, tag, [&](const Json &inner) { return listOf<std::int64_t>(inner, tag, integer); })};
-        if (tag == "as_float_lists")
-            return FloatListsArg{listOf<std::vector<double>>(
-                value, tag, [&](const Json &inner) { return listOf<double>(inner, tag, number); })};
-        return UnsupportedArg{"argument kind " + printable(tag) + " is unknown"};
-    }
-
     Argument otherArgument(const std::string &tag, const Json &value)
     {
-        if (tag == "as_scalar_type") {
-            const std::int64_t number = asInt(value, tag);
-            const DType dtype = pt2ScalarType(number);
-            if (dtype == DType::Unknown)
-                return UnsupportedArg{"scalar type " + std::to_string(number) + " is unknown"};
-            return ScalarTypeArg{dtype};
-        }
-        if (tag == "as_layout") {
-            const std::int64_t number = asInt(value, tag);
-            if (const auto layout = c10Layout(number))
-                return LayoutArg{*layout};
-            return UnsupportedArg{"layout " + std::to_string(number) + " is unknown"};
-        }
-        if (tag == "as_memory_format") {
-            const std::int64_t number = asInt(value, tag);
-            if (const auto format = c10MemoryFormat(number))
-                return MemoryFormatArg{*format};
-            return UnsupportedArg{"memory format " + std::to_string(number) + " is unknown"};
-        }
         if (tag == "as_device")
             return device(value);
         if (tag == "as_graph")
             return subgraph(value);
-        if (tag == "as_operator")
-            return OperatorArg{asText(value, tag)};
         if (tag == "as_custom_obj") {
             const std::string &name = textField(value, "name");
             if (const auto found = m_values.find(name); found != m_values.end())
@@ -426,32 +343,12 @@ private:
         return SubgraphArg{m_graph.subgraphs.size() - 1};
     }
 
-    static TensorMeta tensorMeta(const Json &json)
-    {
-        TensorMeta meta;
-        meta.dtype = pt2ScalarType(asInt(field(json, "dtype"), "dtype"));
-        for (const Json &size : listField(json, "sizes")) {
-            Dim dim;
-            const auto [tag, value] = asUnion(size, "a size");
-            if (tag == "as_int") {
-                dim.size = asInt(value, tag);
-            } else {
-                dim.size = -1;
-                dim.symbol = symbolText(textField(value, "expr_str"));
-                if (const Json *hint = optionalField(value, "hint"); hint != nullptr && !hint->is_null())
-                    if (const Json *number = hint->is_object() ? optionalField(*hint, "as_int") : hint)
-                        dim.size = asInt(*number, "hint");
-            }
-            meta.sizes.push_back(std::move(dim));
-        }
-        return meta;
-    }
-
 public:
     void readAll(const Json &graph)
     {
         readInputs(listField(graph, "inputs"));
         readNodes(listField(graph, "nodes"));
+        m_nodesRead = true;
         readTensorValues(graph);
         readOutputs(listField(graph, "outputs"));
     }
@@ -462,106 +359,10 @@ private:
     std::set<std::string> &m_devices; // replaced by the CPU
     std::unordered_map<std::string, ValueId> m_values;
     std::string m_fault; // of the node being read
+    bool m_nodesRead = false;
 };
 
-// --- signature ----------------------------------------------------------------------------------
-
-void applyInputSpec(const Json &spec, std::size_t i, Graph &graph)
-{
-    const std::string what = "input " + std::to_string(i);
-    GraphInput &input = graph.inputs[i];
-    const auto [kind, value] = asUnion(spec, what);
-    const auto stored = [&](InputKind inputKind, const char *target) {
-        input.kind = inputKind;
-        input.target = textField(value, target);
-        if (!input.value.valid())
-            throw ReadError(what + ": " + kind + " " + printable(input.target) + " has no name in the graph");
-        const std::string &name = textField(field(value, "arg"), "name");
-        if (name != graph.value(input.value).name)
-            throw ReadError(what + ": the signature names " + printable(name) + ", the graph " +
-                            printable(graph.value(input.value).name));
-    };
-    if (kind == "parameter") {
-        stored(InputKind::Parameter, "parameter_name");
-    } else if (kind == "buffer") {
-        stored(InputKind::Buffer, "buffer_name");
-        if (const Json *persistent = optionalField(value, "persistent"))
-            input.persistent = asBool(*persistent, "persistent");
-    } else if (kind == "tensor_constant") {
-        stored(InputKind::TensorConstant, "tensor_constant_name");
-    } else if (kind == "custom_obj") {
-        stored(InputKind::CustomObject, "custom_obj_name");
-    } else if (kind == "token") {
-        input.kind = InputKind::Token;
-    } else if (kind == "constant_input") {
-        input.kind = InputKind::Constant;
-        input.target = textField(value, "name");
-    } else if (kind == "user_input") {
-        if (input.kind != InputKind::Constant && input.kind != InputKind::CustomObject)
-            input.kind = InputKind::User;
-    } else {
-        throw ReadError(what + ": kind " + printable(kind) + " is unknown");
-    }
-}
-
-void applyOutputSpec(const Json &spec, std::size_t i, GraphOutput &output)
-{
-    const std::string what = "output " + std::to_string(i);
-    const auto [kind, value] = asUnion(spec, what);
-    static const std::map<std::string, std::pair<OutputKind, const char *>> kinds = {
-        {"user_output", {OutputKind::User, nullptr}},
-        {"loss_output", {OutputKind::Loss, nullptr}},
-        {"token", {OutputKind::Token, nullptr}},
-        {"buffer_mutation", {OutputKind::BufferMutation, "buffer_name"}},
-        {"parameter_mutation", {OutputKind::ParameterMutation, "parameter_name"}},
-        {"user_input_mutation", {OutputKind::InputMutation, "user_input_name"}},
-        {"gradient_to_parameter", {OutputKind::Gradient, "parameter_name"}},
-        {"gradient_to_user_input", {OutputKind::Gradient, "user_input_name"}},
-    };
-    const auto found = kinds.find(kind);
-    if (found == kinds.end())
-        throw ReadError(what + ": kind " + printable(kind) + " is unknown");
-    output.kind = found->second.first;
-    if (found->second.second != nullptr)
-        output.target = textField(value, found->second.second);
-}
-
-void applySignature(const Json &signature, Graph &graph)
-{
-    const Json &inputs = listField(signature, "input_specs");
-    if (inputs.size() != graph.inputs.size())
-        throw ReadError("the signature lists " + std::to_string(inputs.size()) + " inputs, the graph " +
-                        std::to_string(graph.inputs.size()));
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        applyInputSpec(inputs[i], i, graph);
-    const Json &outputs = listField(signature, "output_specs");
-    if (outputs.size() != graph.outputs.size())
-        throw ReadError("the signature lists " + std::to_string(outputs.size()) + " outputs, the graph " +
-                        std::to_string(graph.outputs.size()));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-        applyOutputSpec(outputs[i], i, graph.outputs[i]);
-}
-
 } // namespace
-
-DType pt2ScalarType(std::int64_t number)
-{
-    static const std::map<std::int64_t, DType> types = {
-        {1, DType::UInt8},           {2, DType::Int8},
-        {3, DType::Int16},           {4, DType::Int32},
-        {5, DType::Int64},           {6, DType::Float16},
-        {7, DType::Float32},         {8, DType::Float64},
-        {9, DType::Complex32},       {10, DType::Complex64},
-        {11, DType::Complex128},     {12, DType::Bool},
-        {13, DType::BFloat16},       {28, DType::UInt16},
-        {29, DType::Float8E4M3FN},   {30, DType::Float8E5M2},
-        {31, DType::Float8E4M3FNUZ}, {32, DType::Float8E5M2FNUZ},
-        {33, DType::Float8E8M0FNU},  {34, DType::UInt32},
-        {35, DType::UInt64},
-    };
-    const auto found = types.find(number);
-    return found == types.end() ? DType::Unknown : found->second;
-}
 
 Pt2Graph readPt2Graph(const Json &graphModule, const ReadControl *control)
 {

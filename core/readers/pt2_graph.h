@@ -3,8 +3,6 @@
 // The graph_module of an exported program (JSON, schema 8) as a Graph.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -24,8 +22,5 @@ struct Pt2Graph {
 // Throws ReadError for what makes the graph as a whole unusable: undefined or doubly defined values, wrong
 // counts, fields that are missing or of another kind. The message names node, input or output.
 [[nodiscard]] Pt2Graph readPt2Graph(const Json &graphModule, const ReadControl *control);
-
-// The file's number of a scalar type (not c10's); Unknown for numbers that are not known.
-[[nodiscard]] DType pt2ScalarType(std::int64_t number);
 
 } // namespace dblame

@@ -205,6 +205,11 @@ void bindTensors(const Pt2Weights &weights, LoadedModel &model)
             model.m_mapped[input.value.get()] = weight->mapped;
         }
     }
+    // Objects that no input names: lifted elsewhere, or left over.
+    for (const auto &[name, weight] : weights.constants)
+        if (!weight.fault.empty() &&
+            std::find(model.m_info.notes.begin(), model.m_info.notes.end(), weight.fault) == model.m_info.notes.end())
+            model.m_info.notes.push_back(weight.fault);
     if (missingCount != 0)
         throw ReadError(missing + (missingCount == 1 ? " has" : " have") + " no data in the file");
 }
@@ -237,7 +242,7 @@ void readSampleInputs(const ZipArchive &archive, const std::string &program, Loa
         model.m_sampleInputs = std::move(inputs);
         info.hasSampleInputs = true;
     } catch (const ReadError &error) {
-        info.sampleInputsNote = std::string("sample inputs cannot be read (") + error.what() + "); give inputs";
+        info.sampleInputsNote = std::string("sample inputs cannot be read (") + error.what() + ")";
         info.notes.push_back(info.sampleInputsNote);
     }
 }

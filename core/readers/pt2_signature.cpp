@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/readers/pt2_signature.h"
 
+#include <map>
 #include <utility>
+
+#include "core/readers/zip_archive.h"
 
 namespace dblame
 {
@@ -134,7 +137,83 @@ void labelOutputs(const Json &graphModule, Graph &graph)
             returned[i]->target = labels[i];
 }
 
+void applyInputSpec(const Json &spec, std::size_t i, Graph &graph)
+{
+    const std::string what = "input " + std::to_string(i);
+    GraphInput &input = graph.inputs[i];
+    const auto [kind, value] = asUnion(spec, what);
+    const auto stored = [&](InputKind inputKind, const char *target) {
+        input.kind = inputKind;
+        input.target = textField(value, target);
+        if (!input.value.valid())
+            throw ReadError(what + ": " + kind + " " + printable(input.target) + " has no name in the graph");
+        const std::string &name = textField(field(value, "arg"), "name");
+        if (name != graph.value(input.value).name)
+            throw ReadError(what + ": the signature names " + printable(name) + ", the graph " +
+                            printable(graph.value(input.value).name));
+    };
+    if (kind == "parameter") {
+        stored(InputKind::Parameter, "parameter_name");
+    } else if (kind == "buffer") {
+        stored(InputKind::Buffer, "buffer_name");
+        if (const Json *persistent = optionalField(value, "persistent"))
+            input.persistent = asBool(*persistent, "persistent");
+    } else if (kind == "tensor_constant") {
+        stored(InputKind::TensorConstant, "tensor_constant_name");
+    } else if (kind == "custom_obj") {
+        stored(InputKind::CustomObject, "custom_obj_name");
+    } else if (kind == "token") {
+        input.kind = InputKind::Token;
+    } else if (kind == "constant_input") {
+        input.kind = InputKind::Constant;
+        input.target = textField(value, "name");
+    } else if (kind == "user_input") {
+        if (input.kind != InputKind::Constant && input.kind != InputKind::CustomObject)
+            input.kind = InputKind::User;
+    } else {
+        throw ReadError(what + ": kind " + printable(kind) + " is unknown");
+    }
+}
+
+void applyOutputSpec(const Json &spec, std::size_t i, GraphOutput &output)
+{
+    const std::string what = "output " + std::to_string(i);
+    const auto [kind, value] = asUnion(spec, what);
+    static const std::map<std::string, std::pair<OutputKind, const char *>> kinds = {
+        {"user_output", {OutputKind::User, nullptr}},
+        {"loss_output", {OutputKind::Loss, nullptr}},
+        {"token", {OutputKind::Token, nullptr}},
+        {"buffer_mutation", {OutputKind::BufferMutation, "buffer_name"}},
+        {"parameter_mutation", {OutputKind::ParameterMutation, "parameter_name"}},
+        {"user_input_mutation", {OutputKind::InputMutation, "user_input_name"}},
+        {"gradient_to_parameter", {OutputKind::Gradient, "parameter_name"}},
+        {"gradient_to_user_input", {OutputKind::Gradient, "user_input_name"}},
+    };
+    const auto found = kinds.find(kind);
+    if (found == kinds.end())
+        throw ReadError(what + ": kind " + printable(kind) + " is unknown");
+    output.kind = found->second.first;
+    if (found->second.second != nullptr)
+        output.target = textField(value, found->second.second);
+}
+
 } // namespace
+
+void applySignature(const Json &signature, Graph &graph)
+{
+    const Json &inputs = listField(signature, "input_specs");
+    if (inputs.size() != graph.inputs.size())
+        throw ReadError("the signature lists " + std::to_string(inputs.size()) + " inputs, the graph " +
+                        std::to_string(graph.inputs.size()));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        applyInputSpec(inputs[i], i, graph);
+    const Json &outputs = listField(signature, "output_specs");
+    if (outputs.size() != graph.outputs.size())
+        throw ReadError("the signature lists " + std::to_string(outputs.size()) + " outputs, the graph " +
+                        std::to_string(graph.outputs.size()));
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+        applyOutputSpec(outputs[i], i, graph.outputs[i]);
+}
 
 Pytree parsePytree(const std::string &text, const Json &graphModule)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Names of arguments and results, from the root module's in_spec and out_spec.
+// What a program takes and returns: kinds and targets of its inputs and outputs, and their names from the root
+// module's in_spec and out_spec.
 #pragma once
 
 #include <string>
@@ -11,6 +12,9 @@
 
 namespace dblame
 {
+
+// Kinds and targets from input_specs and output_specs. Throws ReadError when they do not fit the graph.
+void applySignature(const Json &signature, Graph &graph);
 
 // A treespec text: [version, tree]. Throws ReadError.
 [[nodiscard]] Pytree parsePytree(const std::string &text, const Json &graphModule);

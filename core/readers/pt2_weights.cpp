@@ -5,7 +5,7 @@
 
 #include "core/readers/json_text.h"
 #include "core/readers/loaded_model.h"
-#include "core/readers/pt2_graph.h"
+#include "core/readers/pt2_arguments.h"
 #include "core/readers/tensor_storage.h"
 #include "core/readers/torch_save.h"
 
@@ -138,8 +138,9 @@ Pt2Weight readRaw(RawFolder &from, const std::string &name, const Json &entry)
             static_cast<std::uint64_t>(checkStrided(fromZero, item, payload.size, who)) * item == payload.size;
         if (!fillsFromZero)
             throw;
-        throw ReadError(std::string(error.what()) +
-                        "; it was written by torch 2.9 from a GPU slice: move the model to the CPU and save it again");
+        throw ReadError(
+            std::string(error.what()) +
+            "; probably written by torch 2.9 from a GPU slice: move the model to the CPU and save it again");
     }
     weight.mapped = payload.mapped;
     return weight;
@@ -149,12 +150,8 @@ void readConfig(RawFolder &from, const std::string &config, Entries &entries)
 {
     const Bytes text = from.archive.read(config, from.control);
     const Json document = parseJson(text.text(), config, from.control);
-    try {
-        for (const auto &[name, entry] : objectField(document, "config").items())
-            entries.emplace(name, readRaw(from, name, entry));
-    } catch (const ReadError &error) {
-        throw ReadError(error.what(), error.member());
-    }
+    for (const auto &[name, entry] : objectField(document, "config").items())
+        entries.emplace(name, readRaw(from, name, entry));
 }
 
 // A nested torch.save file: name -> tensor. Classes in it make its entries unreadable, not the model.
