@@ -241,6 +241,10 @@ void ReportMaker::warnings(Report &report) const
     for (const auto *list : {&m_run.warnings, &m_run.inputs.notes, &m_alignment.notes, &m_sites.notes})
         for (const auto &text : *list)
             add(text);
+    for (const auto *info : {&m_referenceInfo, &m_candidateInfo})
+        for (const auto &note : info->notes)
+            if (note != info->sampleInputsNote)
+                add(info->path + ": " + note);
 }
 
 Report ReportMaker::make() const

@@ -8,6 +8,7 @@
 
 #include "core/number_text.h"
 #include "core/report_words.h"
+#include "core/text_table.h"
 
 namespace dblame
 {
@@ -97,36 +98,6 @@ void sortRegressionsFirst(std::vector<DiffRow> &rows)
     std::stable_sort(rows.begin(), rows.end(), [&](const auto &x, const auto &y) { return rank(x) < rank(y); });
 }
 
-struct Table {
-    std::vector<std::vector<std::string>> lines;
-
-    void add(std::vector<std::string> cells) { lines.push_back(std::move(cells)); }
-    [[nodiscard]] std::string text() const
-    {
-        std::vector<std::size_t> widths;
-        const auto width = [](const std::string &s) {
-            return static_cast<std::size_t>(std::count_if(
-                s.begin(), s.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
-        };
-        for (const auto &line : lines) {
-            widths.resize(std::max(widths.size(), line.size()));
-            for (std::size_t i = 0; i < line.size(); ++i)
-                widths[i] = std::max(widths[i], width(line[i]));
-        }
-        std::string out;
-        for (const auto &line : lines) {
-            std::string text;
-            for (std::size_t i = 0; i < line.size(); ++i) {
-                const std::string padding(widths[i] - width(line[i]), ' ');
-                text += (i == 0 ? "" : "  ") + (i < 3 ? padding + line[i] : line[i] + padding);
-            }
-            text.erase(text.find_last_not_of(' ') + 1);
-            out += text + "\n";
-        }
-        return out;
-    }
-};
-
 } // namespace
 
 ReportDiff diffReports(const Report &a, const Report &other, DiffKey key)
@@ -163,8 +134,7 @@ ReportDiff diffReports(const Report &a, const Report &other, DiffKey key)
 std::string diffTable(const ReportDiff &diff)
 {
     const auto signedText = [](double db) { return (db > 0 ? "+" : "") + fixedText(db, 2); };
-    Table table;
-    table.add({"change dB", "A", "B", "node", "module", "operator"});
+    TextTable table({">change dB", ">A", ">B", "node", "module", "operator"});
     std::size_t unchanged = 0;
     for (const auto &row : diff.rows) {
         if (row.change && *row.change == 0.0) {
