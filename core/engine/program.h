@@ -92,6 +92,7 @@ public:
     bool run(NodeId node, const std::stop_token &stop = {});
     // The value as its readers see it now (redirects, given and computed values included); None when it is not there.
     [[nodiscard]] const c10::IValue &value(ValueId value);
+    // No longer wanted: dropped now if no scheduled reader is left, else after its last reader.
     void release(ValueId value);
     [[nodiscard]] const std::string &fault(NodeId node) const;
     // "failed: <why>" when its own node failed, "needs <value>" when something before it failed; empty when computed.
