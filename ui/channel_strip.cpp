@@ -30,6 +30,19 @@ double dbOf(const ChannelMetrics &channel, Signal signal)
     return signal == Signal::Reference ? channel.snrDb : channel.sqnrDb;
 }
 
+// The tensor's SNR as its channels make it up, with one of them left out.
+double pooledDb(const std::vector<ChannelMetrics> &channels, const ChannelMetrics *without)
+{
+    double signal = 0, error = 0;
+    for (const ChannelMetrics &channel : channels) {
+        if (&channel == without || std::isnan(channel.snrDb))
+            continue;
+        signal += channel.signal;
+        error += channel.signal / std::pow(10, channel.snrDb / 10); // 0 for an exact channel
+    }
+    return 10 * std::log10(signal / error);
+}
+
 // NaN is worse than everything: it must not vanish in a run of channels.
 bool worseThan(double a, double b)
 {
@@ -40,7 +53,7 @@ bool worseThan(double a, double b)
 
 } // namespace
 
-ChannelSummary summarizeChannels(const std::vector<ChannelMetrics> &channels, Signal signal, double tensorDb)
+ChannelSummary summarizeChannels(const std::vector<ChannelMetrics> &channels, Signal signal)
 {
     ChannelSummary summary;
     summary.count = static_cast<int>(channels.size());
@@ -62,8 +75,8 @@ ChannelSummary summarizeChannels(const std::vector<ChannelMetrics> &channels, Si
         summary.lowest = std::isnan(summary.lowest) ? db : std::min(summary.lowest, db);
         summary.highest = std::isnan(summary.highest) ? db : std::max(summary.highest, db);
     }
-    if (summary.worst && loudest != nullptr && loudest->index != summary.worst->index &&
-        dbOf(*loudest, signal) > summary.worstDb && tensorDb - summary.worstDb >= ChannelSummary::kHidden)
+    if (loudest != nullptr && summary.worst && loudest->index != summary.worst->index &&
+        pooledDb(channels, nullptr) - pooledDb(channels, loudest) >= ChannelSummary::kHidden)
         summary.hiddenBy = loudest->index;
     return summary;
 }
@@ -104,7 +117,7 @@ void ChannelStrip::setChannels(std::vector<ChannelMetrics> channels, Signal sign
 {
     m_channels = std::move(channels);
     m_signal = signal;
-    m_summary = summarizeChannels(m_channels, signal, 0);
+    m_summary = summarizeChannels(m_channels, signal);
     setAccessibleDescription(worstChannelText(m_summary));
     reorder();
 }
@@ -233,13 +246,14 @@ void ChannelStrip::paintNumbers(QPainter &painter, const std::vector<Cell> &all)
     if (m_sorted)
         widest = std::max(widest, QFontMetrics(font).horizontalAdvance(QString::number(m_channels.size())));
     const double each = static_cast<double>(width()) / static_cast<double>(all.size());
-    const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil((widest + 6) / each)));
+    const auto every = static_cast<std::size_t>(std::max(1.0, std::ceil((widest + 3) / each)));
     for (std::size_t i = 0; i < all.size(); i += every) {
         const double middle = each * (static_cast<double>(i) + 0.5);
-        const double left = std::clamp(middle - widest, 0.0, std::max(0.0, width() - 2.0 * widest));
-        painter.drawText(QRectF(left, kCellHeight + 1, 2.0 * widest, kNumbersHeight),
-                         Qt::AlignHCenter | Qt::AlignTop | Qt::TextDontClip,
-                         QString::number(m_shown[all[i].first].index));
+        const QString number = QString::number(m_shown[all[i].first].index);
+        const double room = QFontMetrics(font).horizontalAdvance(number);
+        const double left = std::clamp(middle - room / 2, 0.0, std::max(0.0, width() - room));
+        painter.drawText(QRectF(left, kCellHeight + 1, room, kNumbersHeight),
+                         Qt::AlignLeft | Qt::AlignTop | Qt::TextDontClip, number);
     }
 }
 

@@ -16,8 +16,8 @@ struct ChannelSummary {
     int count = 0;
     std::optional<ChannelMetrics> worst; // lowest dB; NaN channels are left out
     double worstDb = 0;                  // by the shown signal
-    // The channel with the most signal, when it is another one, is better, and the whole tensor's number is at least
-    // 3 dB above the worst channel's: its energy fills the pooled sums, so the worst channel cannot be seen in them.
+    // The channel with the most signal, when the pooled number would be at least 3 dB lower without it: its energy
+    // fills the sums, so that the worst channel cannot be seen in them.
     std::optional<int> hiddenBy;
     int below = 0;                  // channels under kLow
     double lowest = 0, highest = 0; // finite dB values; NaN when there is none
@@ -25,8 +25,7 @@ struct ChannelSummary {
     static constexpr double kLow = 9;    // dB: less than this and the signal is mostly gone
     static constexpr double kHidden = 3; // dB
 };
-[[nodiscard]] ChannelSummary summarizeChannels(const std::vector<ChannelMetrics> &channels, Signal signal,
-                                               double tensorDb);
+[[nodiscard]] ChannelSummary summarizeChannels(const std::vector<ChannelMetrics> &channels, Signal signal);
 
 // "worst 11 · 17.2 dB, hidden by 3"
 [[nodiscard]] QString worstChannelText(const ChannelSummary &summary);

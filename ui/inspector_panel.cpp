@@ -85,7 +85,7 @@ std::vector<Figure> figuresOf(const NodeReport &report, Signal signal)
         figures.push_back({"before site", db(*before), "The raw operator output, before its output site"});
     if (after)
         figures.push_back({"after site", db(*after), "After the consumers' input site"});
-    if (report.flowDropDb)
+    if (report.flowDropDb && (!report.dropDb || std::abs(*report.flowDropDb - *report.dropDb) >= 0.005))
         figures.push_back(
             {"flow drop", lossText(*report.flowDropDb, 2) + " dB", "Against the worst producer in the data flow"});
     return figures;
@@ -121,12 +121,15 @@ QSize InspectorPanel::sizeHint() const
 QWidget *InspectorPanel::buildContent()
 {
     auto *content = new QWidget;
+    // Labels may ask for more; the panel's width is what there is.
+    content->setMinimumWidth(1);
     auto *layout = new QVBoxLayout(content);
     layout->setContentsMargins(14, 10, 14, 14);
     layout->setSpacing(14);
     auto *head = new QVBoxLayout;
     head->setSpacing(2);
     m_title = selectable(content, nullptr);
+    m_title->setStyleSheet(QStringLiteral("font-size: %1px; font-weight: 600").arg(Theme::titleFont().pixelSize() + 2));
     m_subtitle = selectable(content, "mute");
     m_state = selectable(content, "accent");
     head->addWidget(m_title);
@@ -188,11 +191,15 @@ void InspectorPanel::buildChannels(QWidget *content, QVBoxLayout *layout)
     m_worst->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_sortButton = toggle(tr("sorted"), tr("Channels worst first"), m_channelSection);
     m_channelSection->addControl(m_worst);
-    m_channelSection->addControl(m_sortButton);
     m_strip = new ChannelStrip(m_channelSection);
-    m_channelLine = selectable(m_channelSection, "mute");
     m_channelSection->addBody(m_strip);
-    m_channelSection->addBody(m_channelLine);
+    auto *foot = new QWidget(m_channelSection);
+    auto *footLayout = new QHBoxLayout(foot);
+    footLayout->setContentsMargins(0, 0, 0, 0);
+    m_channelLine = selectable(foot, "mute");
+    footLayout->addWidget(m_channelLine, 1);
+    footLayout->addWidget(m_sortButton);
+    m_channelSection->addBody(foot);
     layout->addWidget(m_channelSection);
     connect(m_sortButton, &QToolButton::toggled, m_strip, &ChannelStrip::setSorted);
     connect(m_strip, &ChannelStrip::cellChanged, this,
@@ -359,9 +366,6 @@ void InspectorPanel::refresh()
 
 void InspectorPanel::readHead(PairId shown, const NodeReport &report)
 {
-    QFont bold = Theme::titleFont();
-    bold.setPixelSize(bold.pixelSize() + 1);
-    m_title->setFont(bold);
     m_title->setText(m_table->label(shown));
     m_subtitle->setText(rowSubtitle(*m_pair, shown));
     QString state;
@@ -412,7 +416,7 @@ void InspectorPanel::readChannels(const NodeReport &report)
 {
     m_channelSection->setVisible(report.channels.size() > 1);
     const Signal signal = m_table->signal();
-    const ChannelSummary summary = summarizeChannels(report.channels, signal, dblame::shownDb(report, signal));
+    const ChannelSummary summary = summarizeChannels(report.channels, signal);
     m_worst->setText(worstChannelText(summary));
     QStringList words;
     if (const QString low = lowChannelsText(summary); !low.isEmpty())

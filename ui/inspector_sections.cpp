@@ -6,10 +6,12 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QPushButton>
 #include <QTableWidget>
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "ui/panel_text.h"
 #include "ui/row_words.h"
 
 namespace dblame::ui
@@ -17,7 +19,7 @@ namespace dblame::ui
 namespace
 {
 constexpr int kTableHeight = 168;
-constexpr int kLinkCharacters = 44;
+constexpr int kLinkCharacters = 38;
 } // namespace
 
 InspectorSection::InspectorSection(const QString &title, QWidget *parent)
@@ -65,12 +67,12 @@ void LinkList::setLinks(const std::vector<Link> &links, const QString &whenNone)
         return;
     m_links = links;
     while (m_buttons.size() < links.size()) {
-        auto *button = new QToolButton(this);
-        button->setFocusPolicy(Qt::StrongFocus);
-        button->setToolButtonStyle(Qt::ToolButtonTextOnly);
+        auto *button = new QPushButton(this);
+        button->setProperty("role", "flat");
+        button->setStyleSheet(QStringLiteral("text-align: left; padding: 1px 0; min-height: 16px;"));
         button->setCursor(Qt::PointingHandCursor);
         const std::size_t index = m_buttons.size();
-        connect(button, &QToolButton::clicked, this, [this, index] {
+        connect(button, &QPushButton::clicked, this, [this, index] {
             if (index < m_links.size())
                 Q_EMIT activated(m_links[index].row);
         });
@@ -82,7 +84,7 @@ void LinkList::setLinks(const std::vector<Link> &links, const QString &whenNone)
         if (i >= links.size())
             continue;
         const QString &full = links[i].text;
-        m_buttons[i]->setText(full.size() > kLinkCharacters ? full.left(kLinkCharacters - 1) + QChar(0x2026) : full);
+        m_buttons[i]->setText(elideLeft(full, kLinkCharacters));
         m_buttons[i]->setToolTip(tr("Jump to %1").arg(full));
         m_buttons[i]->setAccessibleName(m_buttons[i]->toolTip());
     }
@@ -98,6 +100,7 @@ SiteView::SiteView(QWidget *parent) : QWidget(parent), m_grid(new FieldGrid(this
     m_tableButton->setFocusPolicy(Qt::StrongFocus);
     m_tableButton->setProperty("role", "chip");
     layout->addWidget(m_tableButton, 0, Qt::AlignLeft);
+    m_tableButton->hide();
     connect(m_tableButton, &QToolButton::toggled, this, &SiteView::showTable);
 }
 

@@ -12,6 +12,7 @@
 
 class QHBoxLayout;
 class QLabel;
+class QPushButton;
 class QTableWidget;
 class QToolButton;
 class QVBoxLayout;
@@ -48,7 +49,7 @@ public:
     };
     void setLinks(const std::vector<Link> &links, const QString &whenNone);
     [[nodiscard]] const std::vector<Link> &links() const { return m_links; }
-    [[nodiscard]] const std::vector<QToolButton *> &buttons() const { return m_buttons; }
+    [[nodiscard]] const std::vector<QPushButton *> &buttons() const { return m_buttons; }
 
 Q_SIGNALS:
     void activated(dblame::PairId row);
@@ -56,7 +57,7 @@ Q_SIGNALS:
 private:
     QVBoxLayout *m_layout;
     QLabel *m_none;
-    std::vector<QToolButton *> m_buttons;
+    std::vector<QPushButton *> m_buttons;
     std::vector<Link> m_links;
 };
 

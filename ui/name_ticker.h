@@ -20,6 +20,7 @@ public:
     std::function<QString(int)> text;
     int count = 0; // positions 0..count-1
     int step = 1;
+    int offset = 0; // the first tick; row numbers count from one, so their round steps lie one position earlier
 
 protected:
     double getTickStep(const QCPRange & /*range*/) override { return step; }
@@ -32,7 +33,8 @@ protected:
     {
         QVector<double> ticks;
         const int wanted = std::max(step, 1);
-        const int from = std::max(0, static_cast<int>(std::ceil(range.lower / wanted)) * wanted);
+        const int skipped = std::max(0, static_cast<int>(std::ceil((range.lower - offset) / wanted)));
+        const int from = offset + skipped * wanted;
         for (int x = from; x < count && x <= range.upper; x += wanted)
             ticks << x;
         return ticks;

@@ -57,9 +57,7 @@ QString scaleText(const std::vector<double> &scale)
     if (scale.size() == 1)
         return figure(scale.front());
     const auto [low, high] = std::minmax_element(scale.begin(), scale.end());
-    return QStringLiteral("%1 of them: first %2, %3 to %4")
-        .arg(scale.size())
-        .arg(figure(scale.front()), figure(*low), figure(*high));
+    return QStringLiteral("%1 to %2, the first %3").arg(figure(*low), figure(*high), figure(scale.front()));
 }
 
 QString zeroPointText(const std::vector<std::int64_t> &zeroPoint)
@@ -97,7 +95,7 @@ QString useText(const SiteReport &state)
     if (state.clipped)
         words << QStringLiteral("clipped %1").arg(shareText(*state.clipped));
     if (state.unusedRange)
-        words << QStringLiteral("unused %1 of the range").arg(shareText(*state.unusedRange));
+        words << QStringLiteral("unused %1").arg(shareText(*state.unusedRange));
     return words.join(QStringLiteral(", "));
 }
 
@@ -153,9 +151,11 @@ SiteSection section(const OpenPair &pair, SiteId id, const SiteReport *state, No
         spec += QStringLiteral(" (%1)").arg(out.scale.size());
     if (site.spec.dynamic)
         spec += QStringLiteral(", dynamic");
+    const QString zeroPoint = zeroPointText(out.zeroPoint);
+    if (!zeroPoint.isEmpty() && !(site.spec.symmetric && zeroPoint == QLatin1String("0")))
+        spec += QStringLiteral(" · zp %1").arg(zeroPoint);
     add(out.fields, out.title, spec);
     add(out.fields, QStringLiteral("state"), stateOf(site, state));
-    add(out.fields, QStringLiteral("zero point"), zeroPointText(out.zeroPoint));
     QString scale = scaleText(out.scale);
     if (scale.isEmpty() && site.spec.dynamic)
         scale = QStringLiteral("chosen from each tensor");

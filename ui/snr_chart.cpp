@@ -97,8 +97,8 @@ void SnrChart::setSeries(SnrSeries series, bool newAxes)
         m_layers->names->count = static_cast<int>(m_series.points.size());
         m_layers->longestName = -1;
     }
+    m_yRange.include(m_series.highest); // first: the least span is laid out below it
     m_yRange.include(m_series.lowest);
-    m_yRange.include(m_series.highest);
     fillGraphs();
     fillOverlay();
     placeBands();
@@ -149,8 +149,8 @@ void SnrChart::resetView()
 {
     m_userY = false;
     m_yRange.reset();
+    m_yRange.include(m_series.highest); // first: the least span is laid out below it
     m_yRange.include(m_series.lowest);
-    m_yRange.include(m_series.highest);
     for (const SnrPoint &point : m_series.points)
         if (point.row.get() < m_overlay.size())
             m_yRange.include(m_overlay[point.row.get()]);
@@ -433,6 +433,12 @@ void SnrChart::changeEvent(QEvent *event)
 void SnrChart::focusInEvent(QFocusEvent *event)
 {
     QWidget::focusInEvent(event);
+    // The frame shows where the keyboard is; who clicked knows, and a window that comes back changes nothing.
+    const Qt::FocusReason reason = event->reason();
+    if (reason == Qt::MouseFocusReason)
+        m_keyboardFocus = false;
+    else if (reason == Qt::TabFocusReason || reason == Qt::BacktabFocusReason || reason == Qt::ShortcutFocusReason)
+        m_keyboardFocus = true;
     update();
 }
 
@@ -446,7 +452,8 @@ void SnrChart::paintEvent(QPaintEvent * /*event*/)
 {
     QPainter painter(this);
     const Theme &theme = Theme::current();
-    painter.setPen(hasFocus() ? theme.blue : theme.panel); // shows through the one pixel around the plot
+    painter.setPen(hasFocus() && m_keyboardFocus ? theme.blue
+                                                 : theme.panel); // shows through the one pixel around the plot
     painter.drawRect(rect().adjusted(0, 0, -1, -1));
 }
 

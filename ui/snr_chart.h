@@ -97,6 +97,7 @@ private:
     bool m_userY = false; // the user zoomed y: it stays
     QPoint m_pressedAt;
     bool m_pressed = false;
+    bool m_keyboardFocus = false;
 };
 
 } // namespace dblame::ui

@@ -138,7 +138,8 @@ void SnrChart::Layers::clearMarks()
 
 void SnrChart::Layers::addMark(QCustomPlot &plot, double x, double db, const QString &text, bool second, bool below)
 {
-    QColor color = Theme::current().orange;
+    const QColor orange = Theme::current().orange;
+    QColor color = orange;
     if (second)
         color.setAlphaF(0.65F);
     auto *circle = new QCPItemTracer(&plot);
@@ -152,7 +153,10 @@ void SnrChart::Layers::addMark(QCustomPlot &plot, double x, double db, const QSt
     QFont font = Theme::labelFont();
     font.setWeight(second ? QFont::Normal : QFont::DemiBold);
     words->setFont(font);
-    words->setColor(color);
+    words->setColor(orange);
+    QColor ground = Theme::current().panel; // keeps the words readable where the line is dense
+    ground.setAlphaF(0.75F);
+    words->setBrush(ground);
     words->setText(text);
     words->position->setParentAnchor(circle->position);
     words->position->setType(QCPItemPosition::ptAbsolute);
@@ -250,6 +254,7 @@ void SnrChart::Layers::adaptX(QCustomPlot &plot, const RowText &label, const Snr
     const int bottom = namesShown ? static_cast<int>(std::max(longestName, 0) * std::sin(angle) + metrics.height()) + 12
                                   : kNumberMargin;
     names->step = skip;
+    names->offset = 0;
     if (!namesShown) {
         // Numbers lie flat: as many as have room, at round steps.
         const double room = metrics.horizontalAdvance(QStringLiteral("000000")) + 16;
@@ -258,6 +263,7 @@ void SnrChart::Layers::adaptX(QCustomPlot &plot, const RowText &label, const Snr
             if (step * perPoint < room)
                 step = factor;
         names->step = step;
+        names->offset = step - 1;
     }
     plot.xAxis->setTickLabelRotation(namesShown ? kAngle : 0);
     const int top = bands.empty() ? kTopMargin : 2 * kTopMargin - 6; // a line for the legend, one for the bands
@@ -281,9 +287,14 @@ void SnrChart::Layers::adaptPoints(QCustomPlot &plot)
 {
     const double perPoint = pixelsPerPoint(plot);
     const Theme &theme = Theme::current();
+    // Where points share pixels the line alone shows them; a dot (a single pixel) keeps those that stand alone.
+    const bool dense = perPoint < 2;
     const double size = perPoint >= 10 ? 7 : perPoint >= 4 ? 4.5 : 2.5;
-    line->setScatterStyle(QCPScatterStyle(QCPScatterStyle::ssDisc, penOf(theme.blue, 1), theme.blue, size));
+    const auto shape = dense ? QCPScatterStyle::ssDot : QCPScatterStyle::ssDisc;
+    line->setScatterStyle(QCPScatterStyle(shape, penOf(theme.blue, 1), theme.blue, size));
     line->setPen(penOf(theme.blue, perPoint >= 4 ? 2 : 1));
+    line->setAntialiased(!dense);
+    line->setAntialiasedScatters(!dense);
 }
 
 void SnrChart::Layers::arrangeBands(QCustomPlot &plot)

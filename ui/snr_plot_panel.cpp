@@ -7,7 +7,6 @@
 #include <utility>
 
 #include <QButtonGroup>
-#include <QCheckBox>
 #include <QEvent>
 #include <QFileDialog>
 #include <QHBoxLayout>
@@ -36,6 +35,16 @@ QLabel *muteLabel(QWidget *parent)
     auto *label = new QLabel(parent);
     label->setProperty("role", "mute");
     return label;
+}
+
+QToolButton *toggle(const QString &text, const QString &toolTip, QWidget *parent)
+{
+    auto *button = new QToolButton(parent);
+    button->setText(text);
+    button->setToolTip(toolTip);
+    button->setCheckable(true);
+    button->setFocusPolicy(Qt::StrongFocus);
+    return button;
 }
 
 } // namespace
@@ -77,12 +86,8 @@ QWidget *SnrPlotPanel::buildControls()
     layout->addStretch(1);
     auto *orders = new QButtonGroup(row);
     for (int i = 0; i < 3; ++i) {
-        auto *button = new QToolButton(row);
-        button->setText(tr(kOrderWords[i]));
-        button->setToolTip(tr(kOrderTips[i]));
+        QToolButton *button = toggle(tr(kOrderWords[i]), tr(kOrderTips[i]), row);
         button->setAccessibleName(tr("Plot order: %1").arg(button->text()));
-        button->setCheckable(true);
-        button->setFocusPolicy(Qt::StrongFocus);
         orders->addButton(button, i);
         layout->addWidget(button);
         m_orderButtons[i] = button;
@@ -90,17 +95,15 @@ QWidget *SnrPlotPanel::buildControls()
     m_orderButtons[0]->setChecked(true);
     connect(orders, &QButtonGroup::idClicked, this, [this](int id) { setOrder(static_cast<PlotOrder>(id)); });
     layout->addSpacing(8);
-    m_everythingBox = new QCheckBox(tr("weights"), row);
-    m_everythingBox->setToolTip(tr("Weights and inputs too, before the activations"));
-    m_bothDropsBox = new QCheckBox(tr("both drops"), row);
-    m_bothDropsBox->setToolTip(
-        tr("Mark the largest drop against the worst producer in the data flow too, where it is another one"));
-    m_bothDropsBox->setChecked(m_bothDrops);
-    connect(m_everythingBox, &QCheckBox::toggled, this, &SnrPlotPanel::setEverything);
-    connect(m_bothDropsBox, &QCheckBox::toggled, this, &SnrPlotPanel::setBothDrops);
-    layout->addWidget(m_everythingBox);
-    layout->addSpacing(4);
-    layout->addWidget(m_bothDropsBox);
+    m_everythingButton = toggle(tr("weights"), tr("Weights and inputs too, before the activations"), row);
+    m_bothDropsButton = toggle(
+        tr("both drops"),
+        tr("Mark the largest drop against the worst producer in the data flow too, where it is another one"), row);
+    m_bothDropsButton->setChecked(m_bothDrops);
+    connect(m_everythingButton, &QToolButton::toggled, this, &SnrPlotPanel::setEverything);
+    connect(m_bothDropsButton, &QToolButton::toggled, this, &SnrPlotPanel::setBothDrops);
+    layout->addWidget(m_everythingButton);
+    layout->addWidget(m_bothDropsButton);
     layout->addSpacing(8);
     auto *save = new QToolButton(row);
     save->setText(tr("Export…"));
@@ -180,14 +183,14 @@ void SnrPlotPanel::setOrder(PlotOrder order)
 void SnrPlotPanel::setEverything(bool on)
 {
     m_everything = on;
-    m_everythingBox->setChecked(on);
+    m_everythingButton->setChecked(on);
     readSoon(true);
 }
 
 void SnrPlotPanel::setBothDrops(bool on)
 {
     m_bothDrops = on;
-    m_bothDropsBox->setChecked(on);
+    m_bothDropsButton->setChecked(on);
     readSoon(false);
 }
 
@@ -195,6 +198,8 @@ void SnrPlotPanel::setBothDrops(bool on)
 void SnrPlotPanel::readSoon(bool newAxes)
 {
     m_newAxes = m_newAxes || newAxes;
+    if (newAxes)
+        m_modules.reset(); // other rows
     if (std::exchange(m_waiting, true))
         return;
     QMetaObject::invokeMethod(
@@ -211,8 +216,13 @@ void SnrPlotPanel::refresh()
     m_waiting = false;
     SnrSeries series;
     const bool readable = m_table && m_table->pair() != nullptr;
-    if (readable)
-        series = makeSeries(*m_table, m_order, m_everything);
+    if (readable && m_order == PlotOrder::Module) {
+        if (!m_modules)
+            m_modules = makeModuleOrder(*m_table, m_everything);
+        series = makeSeries(*m_table, *m_modules);
+    } else if (readable) {
+        series = makeSeries(*m_table, m_order == PlotOrder::Sorted, m_everything);
+    }
     m_chart->setSeries(std::move(series), std::exchange(m_newAxes, false));
     readOverlay();
     readMarks();

@@ -15,7 +15,6 @@
 #include "ui/selection.h"
 #include "ui/snr_series.h"
 
-class QCheckBox;
 class QLabel;
 class QToolButton;
 
@@ -70,6 +69,7 @@ private:
     std::shared_ptr<const RunReport> m_overlay;
     QString m_overlayLabel;
     PlotOrder m_order = PlotOrder::Reference;
+    std::optional<ModuleOrder> m_modules; // made when it is first asked for
     bool m_everything = false, m_bothDrops = true;
     bool m_running = false;
     bool m_waiting = false, m_newAxes = true; // a reading is queued; it starts with fresh axes
@@ -77,7 +77,7 @@ private:
     SnrChart *m_chart = nullptr;
     QLabel *m_unit = nullptr, *m_overlayText = nullptr;
     QToolButton *m_orderButtons[3] = {};
-    QCheckBox *m_everythingBox = nullptr, *m_bothDropsBox = nullptr;
+    QToolButton *m_everythingButton = nullptr, *m_bothDropsButton = nullptr;
 };
 
 } // namespace dblame::ui

@@ -99,7 +99,13 @@ QString prefixOf(const QString &path, int depth)
 {
     if (path.isEmpty())
         return QStringLiteral("(top)");
-    return path.split(QLatin1Char('.')).mid(0, depth).join(QLatin1Char('.'));
+    qsizetype dot = -1;
+    for (int i = 0; i < depth; ++i) {
+        dot = path.indexOf(QLatin1Char('.'), dot + 1);
+        if (dot < 0)
+            return path;
+    }
+    return path.left(dot);
 }
 
 // How deep in the module tree to cut so that the bands tell something: the least depth at which no band holds more
@@ -124,57 +130,21 @@ int bandDepth(const std::vector<QString> &paths)
     return depth;
 }
 
-void groupByModule(const NodeTableModel &table, SnrSeries &series)
+std::vector<PairId> rowsOf(const NodeTableModel &table, bool everything)
 {
-    std::vector<QString> paths;
-    paths.reserve(series.points.size());
-    for (const SnrPoint &point : series.points)
-        paths.push_back(modulePathOf(table, point.row));
-    const int depth = bandDepth(paths);
-
-    QHash<QString, std::size_t> bandOf;
-    std::vector<QString> names;
-    std::vector<std::vector<SnrPoint>> members;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-        const QString name = prefixOf(paths[i], depth);
-        auto found = bandOf.constFind(name);
-        if (found == bandOf.constEnd()) {
-            found = bandOf.insert(name, names.size());
-            names.push_back(name);
-            members.emplace_back();
-        }
-        members[*found].push_back(series.points[i]);
-    }
-    series.points.clear();
-    for (std::size_t band = 0; band < names.size(); ++band) {
-        const int first = static_cast<int>(series.points.size());
-        series.points.insert(series.points.end(), members[band].begin(), members[band].end());
-        series.bands.push_back({names[band], first, static_cast<int>(series.points.size()) - 1});
-    }
-}
-
-} // namespace
-
-bool SnrSeries::has(PointState state) const
-{
-    return std::any_of(points.begin(), points.end(), [state](const SnrPoint &p) { return p.state == state; });
-}
-
-SnrSeries makeSeries(const NodeTableModel &table, PlotOrder order, bool everything)
-{
-    SnrSeries series;
-    series.lowest = series.highest = kNoValue;
-    const auto rows = static_cast<std::size_t>(table.pairCount());
-    series.points.reserve(rows);
-    for (std::size_t i = 0; i < rows; ++i)
+    std::vector<PairId> rows;
+    const auto count = static_cast<std::size_t>(table.pairCount());
+    rows.reserve(count);
+    for (std::size_t i = 0; i < count; ++i)
         if (everything || isActivation(table.aligned(PairId(i)).kind))
-            series.points.push_back(pointOf(table, PairId(i)));
-    if (order == PlotOrder::Sorted)
-        sortWorstFirst(series.points);
-    else if (order == PlotOrder::Module && table.pair() && table.pair()->reference)
-        groupByModule(table, series);
+            rows.emplace_back(i);
+    return rows;
+}
 
+void indexPoints(SnrSeries &series, std::size_t rows)
+{
     series.positions.assign(rows, -1);
+    series.lowest = series.highest = kNoValue;
     for (std::size_t x = 0; x < series.points.size(); ++x) {
         const SnrPoint &point = series.points[x];
         series.positions[point.row.get()] = static_cast<int>(x);
@@ -184,6 +154,69 @@ SnrSeries makeSeries(const NodeTableModel &table, PlotOrder order, bool everythi
         series.lowest = std::isnan(series.lowest) ? point.db : std::min(series.lowest, point.db);
         series.highest = std::isnan(series.highest) ? point.db : std::max(series.highest, point.db);
     }
+}
+
+SnrSeries seriesOf(const NodeTableModel &table, const std::vector<PairId> &rows, bool sorted)
+{
+    SnrSeries series;
+    series.points.reserve(rows.size());
+    for (const PairId row : rows)
+        series.points.push_back(pointOf(table, row));
+    if (sorted)
+        sortWorstFirst(series.points);
+    indexPoints(series, static_cast<std::size_t>(table.pairCount()));
+    return series;
+}
+
+} // namespace
+
+bool SnrSeries::has(PointState state) const
+{
+    return std::any_of(points.begin(), points.end(), [state](const SnrPoint &p) { return p.state == state; });
+}
+
+ModuleOrder makeModuleOrder(const NodeTableModel &table, bool everything)
+{
+    ModuleOrder order;
+    if (!table.pair() || !table.pair()->reference)
+        return order;
+    const std::vector<PairId> rows = rowsOf(table, everything);
+    std::vector<QString> paths;
+    paths.reserve(rows.size());
+    for (const PairId row : rows)
+        paths.push_back(modulePathOf(table, row));
+    const int depth = bandDepth(paths);
+
+    QHash<QString, std::size_t> bandOf;
+    std::vector<QString> names;
+    std::vector<std::vector<PairId>> members;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        const QString name = prefixOf(paths[i], depth);
+        auto found = bandOf.constFind(name);
+        if (found == bandOf.constEnd()) {
+            found = bandOf.insert(name, names.size());
+            names.push_back(name);
+            members.emplace_back();
+        }
+        members[*found].push_back(rows[i]);
+    }
+    for (std::size_t band = 0; band < names.size(); ++band) {
+        const int first = static_cast<int>(order.rows.size());
+        order.rows.insert(order.rows.end(), members[band].begin(), members[band].end());
+        order.bands.push_back({names[band], first, static_cast<int>(order.rows.size()) - 1});
+    }
+    return order;
+}
+
+SnrSeries makeSeries(const NodeTableModel &table, bool sorted, bool everything)
+{
+    return seriesOf(table, rowsOf(table, everything), sorted);
+}
+
+SnrSeries makeSeries(const NodeTableModel &table, const ModuleOrder &modules)
+{
+    SnrSeries series = seriesOf(table, modules.rows, false);
+    series.bands = modules.bands;
     return series;
 }
 
@@ -193,7 +226,7 @@ std::optional<Drop> dropSoFar(const NodeTableModel &table)
     double before = kNoValue;
     for (std::size_t i = 0; i < static_cast<std::size_t>(table.pairCount()); ++i) {
         const PairId row(i);
-        if (!isActivation(table.aligned(row).kind))
+        if (table.aligned(row).kind == RowKind::Weight)
             continue;
         const SnrPoint point = pointOf(table, row);
         if (point.state != PointState::Value)

@@ -53,9 +53,18 @@ struct SnrSeries {
     [[nodiscard]] bool has(PointState state) const;
 };
 
+// Rows with those of one module next to each other, in order of first appearance. It depends on the pair alone, so
+// a running plot keeps it.
+struct ModuleOrder {
+    std::vector<PairId> rows;
+    std::vector<ModuleBand> bands;
+};
+[[nodiscard]] ModuleOrder makeModuleOrder(const NodeTableModel &table, bool everything);
+
 // Activation and output rows in the reference's order; with `everything` also weights and inputs, which come first.
-// Sorted: worst first, then exact, then what has no dB, then pending; Module: rows of one module next to each other.
-[[nodiscard]] SnrSeries makeSeries(const NodeTableModel &table, PlotOrder order, bool everything);
+// Sorted: worst first, then exact, then what has no dB, then pending. By module: as `modules` says.
+[[nodiscard]] SnrSeries makeSeries(const NodeTableModel &table, bool sorted, bool everything);
+[[nodiscard]] SnrSeries makeSeries(const NodeTableModel &table, const ModuleOrder &modules);
 
 // Largest drop by order over the rows that have a figure so far: the mark of a run that still goes on. The final
 // one comes from findDrops. nullopt when no row lost anything.
