@@ -3,6 +3,8 @@
 // One row per aligned pair: the model behind the table, and what graph, plot and inspector read.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include <QAbstractTableModel>
@@ -10,21 +12,52 @@
 #include "core/node_report.h"
 #include "ui/open_pair.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-class NodeTableModel : public QAbstractTableModel {
+class NodeTableModel : public QAbstractTableModel
+{
     Q_OBJECT
 public:
-    enum Column { Index, Name, Module, Operator, Kind, Status, Snr, Drop, FlowDrop, OwnSite, Mse, MaxAbs, Cosine, Bias,
-                  RefMin, RefMax, CandMin, CandMax, Shape, DTypeColumn, Rung, Time, ColumnCount };
+    enum Column {
+        Index,
+        Name,
+        Module,
+        Operator,
+        Kind,
+        Status,
+        Snr,
+        Drop,
+        FlowDrop,
+        OwnSite,
+        Mse,
+        MaxAbs,
+        Cosine,
+        Bias,
+        RefMin,
+        RefMax,
+        CandMin,
+        CandMax,
+        Shape,
+        DTypeColumn,
+        Rung,
+        Time,
+        Delta,
+        ColumnCount
+    };
+    // SortRole: a number, a text, or nothing where a row has no number in that column (such rows go last in
+    // either order). NaN counts as the worst of all, before -inf.
     enum Role { SortRole = Qt::UserRole + 1, PairRole };
 
     explicit NodeTableModel(QObject *parent = nullptr);
 
-    void setPair(OpenPairPtr pair);                    // resets; all rows pending
-    void setSignal(Signal signal);                     // which of snr/sqnr is shown
-    void update(const std::vector<NodeReport> &rows);  // rows that changed; one dataChanged per contiguous range
-    void setReport(const RunReport &report);           // a finished run: all rows and the drops
+    void setPair(OpenPairPtr pair);                   // resets; all rows pending
+    void setSignal(Signal signal);                    // which of snr/sqnr is shown
+    void update(const std::vector<NodeReport> &rows); // rows that changed; one dataChanged per contiguous range
+    void setReport(const RunReport &report);          // a finished run: all rows and the drops
+    void startRun();                                  // the drops of the run before no longer hold
+    // Another run with one row per row of this pair: what the Delta column compares with. Null: nothing.
+    void setBaseline(std::shared_ptr<const RunReport> baseline);
 
     [[nodiscard]] const OpenPairPtr &pair() const { return m_pair; }
     [[nodiscard]] Signal signal() const { return m_signal; }
@@ -33,8 +66,10 @@ public:
     [[nodiscard]] const AlignedPair &aligned(PairId row) const { return m_pair->alignment.pairs[row.get()]; }
     [[nodiscard]] const std::optional<dblame::Drop> &largestDrop() const { return m_largestDrop; }
     [[nodiscard]] const std::optional<dblame::Drop> &largestFlowDrop() const { return m_largestFlowDrop; }
-    [[nodiscard]] QString label(PairId row) const;     // "block.conv1" or the value name
-    [[nodiscard]] double shownDb(PairId row) const;    // NaN while pending or without dB
+    [[nodiscard]] QString label(PairId row) const;      // "block.conv1" or the value name
+    [[nodiscard]] double shownDb(PairId row) const;     // NaN while pending or without dB
+    [[nodiscard]] QString columnName(int column) const; // header text
+    [[nodiscard]] QString siteText(PairId row) const;   // spec of the row's site in this run, "" when there is none
 
     [[nodiscard]] int rowCount(const QModelIndex &parent = {}) const override;
     [[nodiscard]] int columnCount(const QModelIndex &parent = {}) const override;
@@ -46,8 +81,16 @@ Q_SIGNALS:
     void dropsChanged();
 
 private:
+    [[nodiscard]] QVariant text(PairId row, int column) const;
+    [[nodiscard]] QVariant sortKey(PairId row, int column) const;
+    [[nodiscard]] const Node *node(PairId row) const; // the reference's operator, null for inputs and parameters
+    [[nodiscard]] std::optional<double> delta(PairId row) const;
+    void makeLabels();
+
     OpenPairPtr m_pair;
     std::vector<NodeReport> m_rows;
+    std::vector<QString> m_labels;
+    std::shared_ptr<const RunReport> m_baseline;
     Signal m_signal = Signal::Reference;
     std::optional<dblame::Drop> m_largestDrop, m_largestFlowDrop;
 };

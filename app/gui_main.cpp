@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// dblame-gui: the window. `dblame` without a subcommand starts it with the same arguments.
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <QApplication>
+#include <QPixmap>
+#include <QSize>
+
+#include "core/engine.h"
+#include "core/report.h"
+#include "ui/file_kinds.h"
+#include "ui/main_window.h"
+#include "ui/theme.h"
+
+namespace
+{
+
+using dblame::ErrorCode;
+using dblame::ui::MainWindow;
+
+struct Arguments {
+    std::vector<std::string> models; // reference, candidate; or a document or a pair folder
+    std::vector<std::string> inputs;
+    bool run = false;
+    std::string select, theme, size, screenshot;
+};
+
+// "1440x900"
+std::optional<QSize> parseSize(const std::string &text)
+{
+    int width = 0;
+    int height = 0;
+    char rest = 0;
+    if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 320 || height < 240 ||
+        width > 16384 || height > 16384)
+        return std::nullopt;
+    return QSize(width, height);
+}
+
+void describe(CLI::App &app, Arguments &arguments)
+{
+    app.set_version_flag("--version", std::string("dBlame ") + dblame::dblameVersion());
+    app.add_option(
+           "model", arguments.models,
+           "Reference and candidate (.pt2, FILE#program); or a .dblame document, or a folder with reference.pt2, "
+           "candidate.pt2 and inputs")
+        ->expected(0, 2)
+        ->option_text("[REF [CAND]]");
+    app.add_option("--inputs", arguments.inputs, "What both run on: .pt, .npz, .npy, .safetensors")->expected(1, -1);
+    app.add_flag("--run", arguments.run, "Start the run as soon as both are open");
+    app.add_option("--select", arguments.select, "Select this node (value name, node name or layer)");
+    app.add_option("--theme", arguments.theme, "light or dark; without it, as the desktop")
+        ->check(CLI::IsMember({"light", "dark"}));
+    app.add_option("--size", arguments.size, "Size of the window, WIDTHxHEIGHT")->check([](const std::string &text) {
+        return parseSize(text) ? std::string() : "not a size: " + text;
+    });
+    app.add_option("--screenshot", arguments.screenshot, "Write the window to this PNG when the run is done, and end");
+}
+
+int exitStatus(const dblame::Error &error)
+{
+    switch (error.code) {
+    case ErrorCode::Usage:
+        return 2;
+    case ErrorCode::Unreadable:
+        return 3;
+    case ErrorCode::Incomparable:
+        return 4;
+    case ErrorCode::Cancelled:
+        return 5;
+    case ErrorCode::Internal:
+        return 70;
+    }
+    return 70;
+}
+
+int complain(const std::string &text, int status)
+{
+    std::fprintf(stderr, "dblame: %s\n", text.c_str());
+    return status;
+}
+
+QStringList toQt(const std::vector<std::string> &texts)
+{
+    QStringList list;
+    for (const std::string &text : texts)
+        list << QString::fromStdString(text);
+    return list;
+}
+
+// The picture of the finished window. Returns the exit status.
+int takePicture(MainWindow &window, const std::string &path)
+{
+    if (window.lastError())
+        return complain(window.lastError()->text(), exitStatus(*window.lastError()));
+    if (!window.grab().save(QString::fromStdString(path), "PNG"))
+        return complain(path + ": the picture could not be written; give a path in a folder that can be written", 3);
+    return 0;
+}
+
+void connectEnd(MainWindow &window, const Arguments &arguments)
+{
+    if (arguments.select.empty() && arguments.screenshot.empty())
+        return;
+    const bool opens = !arguments.models.empty() || !arguments.inputs.empty();
+    QObject::connect(&window, &MainWindow::settled, &window, [&window, &arguments, opens] {
+        // The engine library is the first to settle; a pair that was asked for comes after it.
+        const bool answered =
+            !opens || window.lastError() || window.session().pair()->reference || window.session().pair()->candidate;
+        if (!answered)
+            return;
+        static bool selected = false;
+        if (!selected && !arguments.select.empty()) {
+            selected = true;
+            if (!window.selectNode(QString::fromStdString(arguments.select)) && !window.lastError())
+                complain("--select: no row is called " + arguments.select, 0);
+        }
+        if (arguments.screenshot.empty())
+            return;
+        // What the selection changed is drawn after this turn of the event loop; a second one lets queued layouts in.
+        const auto later = [](auto &&act) { QMetaObject::invokeMethod(qApp, act, Qt::QueuedConnection); };
+        later([&window, &arguments, later] {
+            later([&window, &arguments] {
+                if (!window.runner().activity())
+                    QCoreApplication::exit(takePicture(window, arguments.screenshot));
+            });
+        });
+    });
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    Arguments arguments;
+    CLI::App cli("dBlame finds the layer to blame for the decibels that quantization costs.", "dblame-gui");
+    describe(cli, arguments);
+    // Qt takes its own options (-platform, -style) out first.
+    QApplication app(argc, argv);
+    try {
+        cli.parse(argc, argv);
+    } catch (const CLI::ParseError &error) {
+        return cli.exit(error) == 0 ? 0 : 2;
+    }
+    QApplication::setOrganizationName(QStringLiteral("dblame"));
+    QApplication::setApplicationName(QStringLiteral("dblame-gui"));
+    QApplication::setApplicationVersion(QString::fromLatin1(dblame::dblameVersion()));
+    const bool picture = !arguments.screenshot.empty();
+    dblame::ui::Theme::apply(app, QString::fromStdString(arguments.theme));
+
+    MainWindow window({[] { return dblame::loadEngine(); }, !picture});
+    window.useTheme(QString::fromStdString(arguments.theme));
+    if (const auto size = parseSize(arguments.size))
+        window.resize(*size);
+    connectEnd(window, arguments);
+    window.show();
+    QStringList files = toQt(arguments.models) + toQt(arguments.inputs);
+    if (!files.isEmpty())
+        window.openFiles(files, arguments.run || picture);
+    return QApplication::exec();
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The window: toolbar, docks, menus, and the wiring between session, runner and panels. All work is on the Runner's
+// thread; nothing here waits for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include <QMainWindow>
+#include <QStringList>
+
+#include "ui/banner.h"
+#include "ui/runner.h"
+#include "ui/session.h"
+
+class QAction;
+class QComboBox;
+class QDockWidget;
+class QLabel;
+class QLineEdit;
+class QMenu;
+class QProgressBar;
+class QPushButton;
+
+namespace dblame::ui
+{
+
+class AlignmentPanel;
+class InspectorPanel;
+class LayersPanel;
+class LogPanel;
+class NodesPanel;
+class NodeTableModel;
+class RunsPanel;
+class Selection;
+class SnrPlotPanel;
+
+class MainWindow : public QMainWindow
+{
+    Q_OBJECT
+public:
+    struct Options {
+        EngineSource engine;       // called on the engine thread
+        bool keepsSettings = true; // geometry, recent files; asks before unsaved changes are lost
+    };
+    explicit MainWindow(Options options, QWidget *parent = nullptr);
+    ~MainWindow() override;
+
+    // Opens what is given and keeps the rest as it is; a document or a folder replaces everything.
+    // `runWhenOpen`: starts the run as soon as the pair is there.
+    void openFiles(const QStringList &paths, bool runWhenOpen = false);
+    void openPair(const QString &reference, const QString &candidate, const QStringList &inputs, bool runWhenOpen);
+    void openDocument(const QString &path, bool runWhenOpen = false);
+    [[nodiscard]] bool saveDocumentAs(const QString &path);
+    // Format by extension: json, csv, html.
+    [[nodiscard]] bool exportReportTo(const QString &path);
+    void run();
+    void stop();
+    // "light", "dark", or "" as the desktop; what was chosen in an earlier session counts only for "".
+    void useTheme(const QString &name);
+    // By value name, node name or layer of the reference; false when nothing is called that.
+    bool selectNode(const QString &name);
+
+    [[nodiscard]] Session &session() { return *m_session; }
+    [[nodiscard]] Runner &runner() { return *m_runner; }
+    [[nodiscard]] BannerArea &banners() { return *m_banners; }
+    [[nodiscard]] NodeTableModel &table() { return *m_table; }
+    [[nodiscard]] Selection &selection() { return *m_selection; }
+    [[nodiscard]] LayersPanel &layers() { return *m_layers; }
+    [[nodiscard]] NodesPanel &nodes() { return *m_nodes; }
+    [[nodiscard]] AlignmentPanel &alignment() { return *m_alignment; }
+    [[nodiscard]] RunsPanel &runs() { return *m_runs; }
+    [[nodiscard]] LogPanel &log() { return *m_log; }
+    [[nodiscard]] QString statusText() const; // the status bar's three parts
+    [[nodiscard]] QString progressText() const;
+    [[nodiscard]] const std::optional<Error> &lastError() const { return m_lastError; }
+
+Q_SIGNALS:
+    // Nothing runs or waits any more, and everything that came back is on show.
+    void settled();
+
+protected:
+    void closeEvent(QCloseEvent *event) override;
+    void dragEnterEvent(QDragEnterEvent *event) override;
+    void dropEvent(QDropEvent *event) override;
+
+private:
+    // main_window.cpp
+    void makeDocks();
+    QDockWidget *addDock(const QString &title, QWidget *content, Qt::DockWidgetArea area, QWidget *inTitle = nullptr);
+    void showTitleBars();
+    void connectPanels();
+    void connectSession();
+    void restoreSettings();
+    void saveSettings();
+    void chooseTheme(const QString &name);
+    // main_window_actions.cpp
+    void makeToolBar();
+    void makeMenus();
+    void makeFileMenu();
+    void makeViewMenu();
+    void makeStatusBar();
+    void fillRecentMenu();
+    void showShortcuts();
+    void showAbout();
+    void skipSelected();
+    void copySelected();
+    // main_window_files.cpp
+    void requestOpen(OpenRequest request, bool runWhenOpen);
+    [[nodiscard]] OpenRequest wantedRequest() const; // what is being opened, else what is open
+    void chooseReference();
+    void chooseCandidate();
+    void chooseInputs();
+    void chooseFolder();
+    void chooseDocument();
+    void saveDocument();
+    void exportReport();
+    void exportPlot();
+    bool mayLoseChanges();
+    void remember(const QString &entry);
+    void showFileNames();
+    // main_window_run.cpp
+    void connectRunner();
+    void takeOpened(const Opened &opened);
+    void takeOpenFailure(const Error &error);
+    void takeFinished(const std::shared_ptr<const RunReport> &report, const EditSet &edits);
+    void takeRunFailure(const Error &error);
+    void showPair();
+    void showEdits();
+    void showShownRun();
+    void showActivity();
+    void showStatus();
+    void say(const QString &progress);
+    [[nodiscard]] EditSet editsOfShownRun() const;
+
+    Options m_options;
+    Session *m_session;
+    NodeTableModel *m_table;
+    Selection *m_selection;
+
+    LayersPanel *m_layers = nullptr;
+    QWidget *m_graph = nullptr;
+    SnrPlotPanel *m_plot = nullptr;
+    NodesPanel *m_nodes = nullptr;
+    AlignmentPanel *m_alignment = nullptr;
+    RunsPanel *m_runs = nullptr;
+    LogPanel *m_log = nullptr;
+    InspectorPanel *m_inspector = nullptr;
+    QDockWidget *m_layersDock = nullptr, *m_plotDock = nullptr, *m_nodesDock = nullptr, *m_alignmentDock = nullptr,
+                *m_runsDock = nullptr, *m_logDock = nullptr, *m_inspectorDock = nullptr;
+    struct Dock {
+        QDockWidget *dock;
+        QWidget *bar, *noBar; // its title; what stands there while a tab says the title
+    };
+    std::vector<Dock> m_docks;
+
+    BannerArea *m_banners = nullptr;
+    QPushButton *m_referenceButton = nullptr, *m_candidateButton = nullptr, *m_inputsButton = nullptr;
+    QPushButton *m_runButton = nullptr, *m_stopButton = nullptr;
+    QProgressBar *m_progress = nullptr;
+    QLabel *m_progressText = nullptr;
+    QComboBox *m_signal = nullptr;
+    QLineEdit *m_find = nullptr;
+    QPushButton *m_counts = nullptr;
+    QLabel *m_outcome = nullptr, *m_machine = nullptr;
+    QAction *m_runAction = nullptr, *m_stopAction = nullptr, *m_saveAction = nullptr, *m_exportReport = nullptr,
+            *m_exportPlot = nullptr, *m_skip = nullptr;
+    QMenu *m_recent = nullptr;
+
+    QString m_document; // path, empty: none
+    QString m_theme;
+    std::optional<OpenRequest> m_opening; // asked for, not answered
+    bool m_runWhenOpen = false;
+    std::optional<EngineInfo> m_engine;
+    std::optional<Error> m_lastError; // of the last job that failed; gone when one succeeds
+    Runner *m_runner = nullptr;       // last made, first destroyed
+};
+
+} // namespace dblame::ui

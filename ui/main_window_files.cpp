@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Opening, saving, exporting, drag and drop.
+#include "ui/main_window.h"
+
+#include <QCloseEvent>
+#include <QDir>
+#include <QDragEnterEvent>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QFontMetrics>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QPushButton>
+#include <QSettings>
+#include <QUndoStack>
+
+#include "core/atomic_file.h"
+#include "core/log.h"
+#include "core/report_writer.h"
+#include "ui/document.h"
+#include "ui/file_kinds.h"
+#include "ui/plot_export.h"
+#include "ui/snr_plot_panel.h"
+
+namespace dblame::ui
+{
+
+namespace
+{
+
+constexpr int kRecent = 10;
+
+// A program's name after '#' is no part of the path on disk.
+QString absolutePath(const QString &path)
+{
+    if (path.isEmpty() || QFileInfo(path).isAbsolute())
+        return path;
+    return QDir::cleanPath(QDir::current().absoluteFilePath(path));
+}
+
+std::vector<std::string> absolutePaths(const QStringList &paths)
+{
+    std::vector<std::string> absolute;
+    for (const QString &path : paths)
+        absolute.push_back(absolutePath(path).toStdString());
+    return absolute;
+}
+
+QString folderOf(const std::string &path)
+{
+    return path.empty() ? QString() : QFileInfo(QString::fromStdString(path)).absolutePath();
+}
+
+} // namespace
+
+OpenRequest MainWindow::wantedRequest() const
+{
+    return m_opening ? *m_opening : m_session->request();
+}
+
+void MainWindow::requestOpen(OpenRequest request, bool runWhenOpen)
+{
+    m_banners->remove(QStringLiteral("open"));
+    m_banners->remove(QStringLiteral("inputs"));
+    m_runWhenOpen = runWhenOpen;
+    m_opening = request;
+    m_runner->open(std::move(request));
+    showFileNames();
+    showActivity();
+}
+
+void MainWindow::openPair(const QString &reference, const QString &candidate, const QStringList &inputs,
+                          bool runWhenOpen)
+{
+    OpenRequest request;
+    request.reference = absolutePath(reference).toStdString();
+    request.candidate = absolutePath(candidate).toStdString();
+    request.inputs.files = absolutePaths(inputs);
+    m_session->expectHand({});
+    requestOpen(std::move(request), runWhenOpen);
+}
+
+void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen)
+{
+    const SortedFiles files = sortFiles(paths);
+    for (const QString &folder : files.unknown)
+        m_banners->show(QStringLiteral("open"), BannerArea::Problem,
+                        tr("%1 holds no pair: a pair folder has reference.pt2, candidate.pt2 and inputs").arg(folder),
+                        {{tr("Open pair folder…"), [this] { chooseFolder(); }}});
+    if (!files.document.isEmpty()) {
+        openDocument(files.document, runWhenOpen);
+        return;
+    }
+    if (files.models.isEmpty() && files.inputs.isEmpty())
+        return;
+    OpenRequest request = wantedRequest();
+    const QStringList &models = files.models;
+    if (models.size() >= 2) {
+        request = {};
+        m_session->expectHand({});
+        request.reference = absolutePath(models[0]).toStdString();
+        request.candidate = absolutePath(models[1]).toStdString();
+    } else if (models.size() == 1) {
+        // The first model is the reference; the next one that comes alone, its candidate.
+        (request.reference.empty() ? request.reference : request.candidate) = absolutePath(models[0]).toStdString();
+    }
+    if (!files.inputs.isEmpty()) {
+        request.inputs.files = absolutePaths(files.inputs);
+        request.inputs.random.reset();
+    }
+    requestOpen(std::move(request), runWhenOpen);
+}
+
+void MainWindow::openDocument(const QString &path, bool runWhenOpen)
+{
+    const auto document = readDocument(path);
+    if (!document) {
+        logError(document.error());
+        m_lastError = document.error();
+        m_banners->show(QStringLiteral("document"), BannerArea::Problem,
+                        QString::fromStdString(document.error().text()),
+                        {{tr("Open another…"), [this] { chooseDocument(); }}});
+        return;
+    }
+    m_document = path;
+    m_session->expectEdits(document->edits);
+    m_session->expectHand(document->hand);
+    m_session->setSignal(document->signal);
+    if (m_options.keepsSettings && !document->geometry.isEmpty()) {
+        restoreGeometry(document->geometry);
+        restoreState(document->docks);
+        showTitleBars();
+    }
+    if (!document->theme.isEmpty())
+        chooseTheme(document->theme);
+    OpenRequest request;
+    request.reference = document->reference.toStdString();
+    request.candidate = document->candidate.toStdString();
+    for (const QString &file : document->inputs)
+        request.inputs.files.push_back(file.toStdString());
+    request.inputs.random = document->random;
+    request.hand = document->hand;
+    remember(QFileInfo(path).absoluteFilePath());
+    requestOpen(std::move(request), runWhenOpen);
+}
+
+bool MainWindow::saveDocumentAs(const QString &path)
+{
+    Document document = m_session->toDocument();
+    document.geometry = saveGeometry();
+    document.docks = saveState();
+    document.theme = m_theme;
+    const auto written = writeDocument(path, document);
+    if (!written) {
+        logError(written.error());
+        m_banners->show(QStringLiteral("document"), BannerArea::Problem,
+                        QString::fromStdString(written.error().text()));
+        return false;
+    }
+    m_document = path;
+    m_session->markSaved();
+    remember(QFileInfo(path).absoluteFilePath());
+    showFileNames();
+    return true;
+}
+
+void MainWindow::saveDocument()
+{
+    QString path = m_document;
+    if (path.isEmpty())
+        path = QFileDialog::getSaveFileName(this, tr("Save document"), folderOf(m_session->request().candidate),
+                                            documentFilter());
+    if (path.isEmpty())
+        return;
+    if (QFileInfo(path).suffix().isEmpty())
+        path += QLatin1String(kDocumentSuffix);
+    (void)saveDocumentAs(path); // a failure stands in the banner
+}
+
+void MainWindow::chooseReference()
+{
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Open reference"), folderOf(wantedRequest().reference), modelFilter());
+    if (path.isEmpty())
+        return;
+    OpenRequest request = wantedRequest();
+    request.reference = path.toStdString();
+    requestOpen(std::move(request), false);
+}
+
+void MainWindow::chooseCandidate()
+{
+    const OpenRequest now = wantedRequest();
+    const QString path = QFileDialog::getOpenFileName(
+        this, tr("Open candidate"), folderOf(now.candidate.empty() ? now.reference : now.candidate), modelFilter());
+    if (path.isEmpty())
+        return;
+    OpenRequest request = now;
+    request.candidate = path.toStdString();
+    requestOpen(std::move(request), false);
+}
+
+void MainWindow::chooseInputs()
+{
+    OpenRequest request = wantedRequest();
+    const QStringList paths = QFileDialog::getOpenFileNames(
+        this, tr("Open inputs"),
+        folderOf(request.inputs.files.empty() ? request.reference : request.inputs.files.front()), inputsFilter());
+    if (paths.isEmpty())
+        return;
+    request.inputs.files = absolutePaths(paths);
+    request.inputs.random.reset();
+    requestOpen(std::move(request), false);
+}
+
+void MainWindow::chooseFolder()
+{
+    const QString path =
+        QFileDialog::getExistingDirectory(this, tr("Open pair folder"), folderOf(wantedRequest().reference));
+    if (!path.isEmpty() && mayLoseChanges())
+        openFiles({path});
+}
+
+void MainWindow::chooseDocument()
+{
+    const QString path =
+        QFileDialog::getOpenFileName(this, tr("Open document"), QFileInfo(m_document).absolutePath(), documentFilter());
+    if (!path.isEmpty() && mayLoseChanges())
+        openDocument(path);
+}
+
+bool MainWindow::exportReportTo(const QString &path)
+{
+    const auto run = m_session->reportFor(m_session->shownRun());
+    const OpenPairPtr &pair = m_session->pair();
+    if (!run || !pair->reference || !pair->candidate)
+        return false;
+    const QString suffix = QFileInfo(path).suffix().toLower();
+    ReportFields fields;
+    fields.channels = fields.histograms = suffix == QLatin1String("json");
+    const Report report = makeReport(*run, pair->alignment, pair->sites, *pair->reference, *pair->candidate, fields);
+    Result<void> written = fail(ErrorCode::Usage, path.toStdString(), "a report is .json, .csv or .html; name it so");
+    if (suffix == QLatin1String("json"))
+        written = writeFileAtomically(path.toStdString(), reportJson(report));
+    else if (suffix == QLatin1String("csv"))
+        written = writeFileAtomically(path.toStdString(), reportCsv(report));
+    else if (suffix == QLatin1String("html"))
+        written = writeFileAtomically(path.toStdString(), reportHtml(report));
+    if (!written) {
+        logError(written.error());
+        m_banners->show(QStringLiteral("export"), BannerArea::Problem, QString::fromStdString(written.error().text()),
+                        {{tr("Export again…"), [this] { exportReport(); }}});
+        return false;
+    }
+    m_banners->remove(QStringLiteral("export"));
+    logLine(LogLevel::Info, "report written to " + path.toStdString());
+    return true;
+}
+
+void MainWindow::exportReport()
+{
+    const QString path = QFileDialog::getSaveFileName(this, tr("Export report"),
+                                                      folderOf(m_session->request().candidate) + "/report.html",
+                                                      tr("Reports (*.html *.json *.csv)"));
+    if (!path.isEmpty())
+        (void)exportReportTo(path); // a failure stands in the banner
+}
+
+void MainWindow::exportPlot()
+{
+    const QString path = QFileDialog::getSaveFileName(
+        this, tr("Export plot"), folderOf(m_session->request().candidate) + "/snr.svg", plotExportFilter());
+    if (path.isEmpty())
+        return;
+    if (const auto written = m_plot->exportTo(path); !written)
+        m_banners->show(QStringLiteral("export"), BannerArea::Problem, QString::fromStdString(written.error().text()),
+                        {{tr("Export again…"), [this] { exportPlot(); }}});
+}
+
+// Asks only for what was made here: edits and pairs by hand.
+bool MainWindow::mayLoseChanges()
+{
+    if (!m_options.keepsSettings || m_session->undoStack()->isClean())
+        return true;
+    const auto answer = QMessageBox::question(
+        this, tr("Unsaved changes"), tr("The changes to layers and pairs are not saved in a document."),
+        QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+    if (answer == QMessageBox::Save) {
+        saveDocument();
+        return m_session->undoStack()->isClean();
+    }
+    return answer == QMessageBox::Discard;
+}
+
+void MainWindow::remember(const QString &entry)
+{
+    if (!m_options.keepsSettings)
+        return;
+    QSettings settings;
+    QStringList entries = settings.value("recent").toStringList();
+    entries.removeAll(entry);
+    entries.prepend(entry);
+    settings.setValue("recent", entries.mid(0, kRecent));
+}
+
+void MainWindow::showFileNames()
+{
+    const OpenRequest request = wantedRequest();
+    const auto name = [](const std::string &path) {
+        return QString::fromStdString(path).section(QLatin1Char('/'), -1);
+    };
+    const auto set = [&](QPushButton *button, const QString &what, const QString &file, const QString &tip) {
+        const QFontMetrics metrics(button->font());
+        button->setText(file.isEmpty() ? what + QStringLiteral("…")
+                                       : what + QLatin1Char(' ') + metrics.elidedText(file, Qt::ElideMiddle, 130));
+        button->setToolTip(tip.isEmpty() ? tr("Open %1").arg(what.toLower()) : tip);
+        button->setAccessibleName(file.isEmpty() ? what : what + QStringLiteral(": ") + file);
+    };
+    set(m_referenceButton, tr("Reference"), name(request.reference), QString::fromStdString(request.reference));
+    set(m_candidateButton, tr("Candidate"), name(request.candidate), QString::fromStdString(request.candidate));
+    QString inputs;
+    const InputsInfo &info = m_session->pair()->inputs;
+    if (request.inputs.files.size() == 1)
+        inputs = name(request.inputs.files.front());
+    else if (request.inputs.files.size() > 1)
+        inputs = tr("%1 files").arg(request.inputs.files.size());
+    else if (info.random)
+        inputs = tr("random");
+    else if (info.samples > 0)
+        inputs = tr("sample inputs");
+    if (!inputs.isEmpty() && info.samples > 0 && !m_opening)
+        inputs += QStringLiteral(" · %1").arg(info.samples);
+    set(m_inputsButton, tr("Inputs"), inputs, QString::fromStdString(info.source));
+
+    QString title = tr("dBlame");
+    const QString reference = name(request.reference);
+    const QString candidate = name(request.candidate);
+    if (!m_document.isEmpty())
+        title = QFileInfo(m_document).fileName() + QStringLiteral("[*] — dBlame");
+    else if (!reference.isEmpty() && !candidate.isEmpty())
+        title = QStringLiteral("%1 ↔ %2[*] — dBlame").arg(reference, candidate);
+    else if (!reference.isEmpty() || !candidate.isEmpty())
+        title = reference + candidate + QStringLiteral("[*] — dBlame");
+    setWindowTitle(title);
+}
+
+void MainWindow::closeEvent(QCloseEvent *event)
+{
+    if (!mayLoseChanges()) {
+        event->ignore();
+        return;
+    }
+    if (m_options.keepsSettings)
+        saveSettings();
+    event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent *event)
+{
+    if (event->mimeData()->hasUrls())
+        event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent *event)
+{
+    QStringList paths;
+    for (const QUrl &url : event->mimeData()->urls())
+        if (url.isLocalFile())
+            paths << url.toLocalFile();
+    if (paths.isEmpty())
+        return;
+    event->acceptProposedAction();
+    openFiles(paths);
+}
+
+} // namespace dblame::ui
