@@ -80,13 +80,27 @@ compiles() {
     echo "#include <$header>" | "${CXX:-g++}" -std=c++20 -fPIC -fsyntax-only "${flags[@]}" -x c++ - 2>/dev/null
 }
 
+# Prints the folder of Qt's headers, wherever the distribution has it.
+qt_headers() {
+    local folder
+    for folder in "$(qmake6 -query QT_INSTALL_HEADERS 2>/dev/null || qmake-qt6 -query QT_INSTALL_HEADERS 2>/dev/null)" \
+        /usr/include/qt6 /usr/include/*-linux-gnu/qt6 /usr/local/include/qt6; do
+        if [[ -d $folder/QtWidgets ]]; then
+            printf '%s\n' "$folder"
+            return 0
+        fi
+    done
+    printf '/usr/include/qt6\n'
+}
+
 check_without_apt() {
     local missing=() qt
-    command -v "${CXX:-g++}" >/dev/null || missing+=("a C++20 compiler (g++ 12 or newer)")
+    command -v "${CXX:-g++}" >/dev/null || 
+        missing+=("a C++20 compiler (g++ 12 or newer); without one, the libraries were not looked for")
     find_cmake >/dev/null || missing+=("cmake 3.24 or newer")
     command -v ninja >/dev/null || command -v ninja-build >/dev/null || missing+=("ninja")
     if command -v "${CXX:-g++}" >/dev/null; then
-        qt=$(qmake6 -query QT_INSTALL_HEADERS 2>/dev/null || echo /usr/include/qt6)
+        qt=$(qt_headers)
         compiles QWidget "$qt" "$qt/QtWidgets" "$qt/QtGui" "$qt/QtCore" || missing+=("Qt 6 (base, 6.4 or newer)")
         compiles QSvgGenerator "$qt" "$qt/QtSvg" "$qt/QtGui" "$qt/QtCore" || missing+=("Qt 6 SVG")
         compiles qcustomplot.h "$qt" "$qt/QtWidgets" "$qt/QtGui" "$qt/QtCore" "$qt/QtPrintSupport" ||
