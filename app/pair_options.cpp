@@ -3,9 +3,7 @@
 
 #include <filesystem>
 
-#if __has_include("core/pair_folder.h")
 #include "core/pair_folder.h"
-#endif
 
 namespace dblame
 {
@@ -34,7 +32,6 @@ Result<OpenedPair> openPair(const PairArguments &arguments, ProgressBar &bar, st
                 std::filesystem::exists(reference, ec)
                     ? "a second model is missing; give REF CAND before the options, or a folder that holds a pair"
                     : "no such folder, and a second model is missing; give REF CAND before the options");
-#if __has_include("core/pair_folder.h")
         auto folder = readPairFolder(reference);
         if (!folder)
             return tl::unexpected(folder.error());
@@ -42,7 +39,6 @@ Result<OpenedPair> openPair(const PairArguments &arguments, ProgressBar &bar, st
         candidate = folder->candidate;
         pair.inputs = folder->inputs;
         pair.notes = folder->notes;
-#endif
     }
     const auto engine = loadEngine();
     if (!engine)
