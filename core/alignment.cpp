@@ -12,7 +12,8 @@
 #include "core/alignment_state.h"
 #include "core/graph_query.h"
 
-namespace dblame {
+namespace dblame
+{
 
 const char *rungName(Rung rung)
 {
@@ -94,7 +95,8 @@ ValueId AlignmentState::rawReference(ValueId value) const
     return value;
 }
 
-namespace {
+namespace
+{
 
 ValueId firstTensor(const Graph &graph, const Node &node)
 {
@@ -110,17 +112,22 @@ const std::string &originName(const Node &node)
     return node.provenance.empty() ? node.name : node.provenance.back().name;
 }
 
-class Ladder {
+class Ladder
+{
 public:
     explicit Ladder(AlignmentState &state) : m_state(state) {}
 
     void climb(const std::vector<HandPair> &hand)
     {
         byHand(hand);
-        byKey(Rung::Provenance, [](const Node &node) { return originName(node); }, true);
-        byKey(Rung::DebugHandle,
-              [](const Node &node) { return node.debugHandle ? std::to_string(*node.debugHandle) : std::string(); }, false);
-        byKey(Rung::Name, [](const Node &node) { return node.name; }, false);
+        byKey(
+            Rung::Provenance, [](const Node &node) { return originName(node); }, true);
+        byKey(
+            Rung::DebugHandle,
+            [](const Node &node) { return node.debugHandle ? std::to_string(*node.debugHandle) : std::string(); },
+            false);
+        byKey(
+            Rung::Name, [](const Node &node) { return node.name; }, false);
         byModule();
         // Folding and structure feed each other: a folded norm makes its readers' inputs known.
         for (bool changed = true; changed;) {
@@ -223,9 +230,8 @@ private:
             return open.front();
         std::vector<NodeId> same;
         const std::string module = moduleOf(m_state.ref.graph, m_state.ref.graph.node(r));
-        std::copy_if(open.begin(), open.end(), std::back_inserter(same), [&](NodeId c) {
-            return moduleOf(m_state.cand.graph, m_state.cand.graph.node(c)) == module;
-        });
+        std::copy_if(open.begin(), open.end(), std::back_inserter(same),
+                     [&](NodeId c) { return moduleOf(m_state.cand.graph, m_state.cand.graph.node(c)) == module; });
         if (same.size() == 1)
             return same.front();
         NodeId best;
@@ -457,8 +463,8 @@ ValueId AlignmentState::effective(ValueId value) const
         return value;
     const NodeId division = cand.graph.readers(value).front();
     const Node &div = cand.graph.node(division);
-    if (operatorFamily(div) != "div" || valueArgument(div, "self") != value || !otherInputsAreWeights(division, value) ||
-        !valueArgument(div, "other").valid())
+    if (operatorFamily(div) != "div" || valueArgument(div, "self") != value ||
+        !otherInputsAreWeights(division, value) || !valueArgument(div, "other").valid())
         return value;
     ValueId result = div.outputValues().front();
     if (cand.graph.readers(result).size() != 1)

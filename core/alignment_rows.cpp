@@ -3,12 +3,14 @@
 // From node pairs to rows: weights through the operators that read them, inputs, activations, and a reason for
 // everything that found no partner.
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "core/alignment_state.h"
 #include "core/graph_query.h"
 
-namespace dblame {
+namespace dblame
+{
 
 void AlignmentState::pairUserInputs()
 {
@@ -61,9 +63,11 @@ std::vector<int> channelAxes(const Graph &graph)
     return axes;
 }
 
-namespace {
+namespace
+{
 
-class RowMaker {
+class RowMaker
+{
 public:
     explicit RowMaker(const AlignmentState &state)
         : m_state(state), m_ref(state.ref.graph), m_cand(state.cand.graph), m_axes(channelAxes(m_ref))
@@ -88,6 +92,7 @@ public:
                                      (m_result.folds.size() == 1 ? "" : "s") +
                                      " folded: the candidate has them inside its convolutions, so those are compared "
                                      "after the reference's norm");
+        noteArguments();
         if (m_result.pairs.empty())
             m_result.notes.push_back("nothing could be paired: the two files seem to hold different models");
         fillTables();
@@ -112,8 +117,12 @@ private:
                 if (!rv || !cv.valid() || m_state.ref.depends[rv->get()] || m_state.cand.depends[cv.get()])
                     continue;
                 const ValueId source = throughMovers(m_ref, m_state.ref.sites, *rv);
-                if (source.valid() && m_ref.input(source))
-                    m_operands.try_emplace(source, Operand{cv, NodeId(i)});
+                if (!source.valid() || !m_ref.input(source))
+                    continue;
+                // A reference with quantizers of its own: like is compared with like, after the site on both sides.
+                const SiteId own = m_state.ref.sites.siteOfResult(*rv);
+                const bool quantizes = own.valid() && !m_state.ref.sites.site(own).watchesOnly;
+                m_operands.try_emplace(source, Operand{cv, NodeId(i), quantizes ? *rv : source});
             }
         }
     }
@@ -121,6 +130,7 @@ private:
     struct Operand {
         ValueId cand;
         NodeId reader; // the reference operator
+        ValueId refCompared;
     };
 
     static ValueId throughMovers(const Graph &graph, const SiteTable &sites, ValueId value)
@@ -153,6 +163,8 @@ private:
             row.kind = RowKind::Weight;
             row.ref = row.refCompared = input.value;
             if (!(viaOperator(input, row) || viaTarget(input, row))) {
+                if (isQuantizerState(input) && m_ref.readers(input.value).empty())
+                    continue; // state of observers that were taken out: no value of the graph
                 unmatchedReference(input.value, reasonForStored(input));
                 continue;
             }
@@ -179,6 +191,7 @@ private:
             row.cand = row.candCompared = cv;
         else
             return false;
+        row.refCompared = operand.refCompared;
         row.rung = m_state.how.at(operand.reader).rung;
         row.reason = "read by the paired " + m_ref.node(operand.reader).name;
         if (const auto fold = m_foldIndex.find(operand.reader); fold != m_foldIndex.end()) {
@@ -340,6 +353,9 @@ private:
     void addActivation(AlignedPair row)
     {
         row.candCompared = row.cand;
+        if (const SiteId own = m_state.ref.sites.outputSiteOf(row.refCompared);
+            own.valid() && !m_state.ref.sites.site(own).watchesOnly)
+            row.refCompared = m_state.ref.sites.site(own).result;
         const auto &sites = m_state.cand.sites;
         if (const SiteId site = sites.outputSiteOf(row.cand); site.valid()) {
             row.site = site;
@@ -412,7 +428,8 @@ private:
             const NodeId producer = m_cand.value(value).producer;
             if (m_state.cand.sites.siteOfNode(producer).valid())
                 continue; // inside a quantizer: the site stands for it
-            const std::string reason = producer.valid() ? reasonForCandidateNode(value, producer) : reasonForCandidateInput(value);
+            const std::string reason =
+                producer.valid() ? reasonForCandidateNode(value, producer) : reasonForCandidateInput(value);
             if (reason.empty())
                 continue;
             const Node *node = m_cand.producer(value);
@@ -457,6 +474,38 @@ private:
         for (ValueId v : {row.cand, row.candCompared, row.candAfter, row.refFromCandidate})
             if (v.valid())
                 m_usedCand[v.get()] = 1;
+    }
+
+    // Paired operators with other literal arguments (an eps that an exporter replaced): float arithmetic differs, and
+    // no quantizer is to blame. One line per operator family, argument and pair of values.
+    void noteArguments()
+    {
+        std::map<std::string, int> seen;
+        for (std::size_t i = 0; i < m_ref.nodes.size(); ++i) {
+            if (m_state.ref.pair[i] < 0)
+                continue;
+            const Node &r = m_ref.nodes[i];
+            const Node &c = m_cand.nodes[static_cast<std::size_t>(m_state.ref.pair[i])];
+            if (r.target != c.target)
+                continue;
+            for (const auto &argument : r.inputs) {
+                const auto *a = std::get_if<double>(&argument.value);
+                const auto b = numberArgument(c, argument.name);
+                if (a && b && *a != *b)
+                    ++seen[r.opName() + " uses " + argument.name + " " + number(*b) + " in the candidate, " +
+                           number(*a) + " in the reference"];
+            }
+        }
+        for (const auto &[text, count] : seen)
+            m_result.notes.push_back(text + (count > 1 ? " (" + std::to_string(count) + " times)" : "") +
+                                     ": the float arithmetic differs");
+    }
+
+    static std::string number(double value)
+    {
+        char text[32];
+        std::snprintf(text, sizeof text, "%g", value);
+        return text;
     }
 
     void fillTables()

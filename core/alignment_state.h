@@ -13,7 +13,8 @@
 #include "core/model.h"
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 struct SideState {
     const Model &model;
@@ -24,7 +25,8 @@ struct SideState {
     std::vector<char> usable;       // per node: computes an activation outside every site
 };
 
-class AlignmentState {
+class AlignmentState
+{
 public:
     AlignmentState(const Model &refModel, const Model &candModel, const SiteTable &refSiteTable,
                    const SiteTable &candSiteTable);
@@ -35,11 +37,11 @@ public:
     };
 
     SideState ref, cand;
-    std::map<NodeId, How> how;                     // per paired reference node
-    std::map<NodeId, NodeId> foldOf;               // reference norm -> the convolution it is folded into
-    std::map<NodeId, NodeId> foldedInto;           // reference convolution -> its norm
+    std::map<NodeId, How> how;                       // per paired reference node
+    std::map<NodeId, NodeId> foldOf;                 // reference norm -> the convolution it is folded into
+    std::map<NodeId, NodeId> foldedInto;             // reference convolution -> its norm
     std::unordered_map<ValueId, ValueId> userInputs; // reference -> candidate
-    std::map<NodeId, std::string> doubts;          // reference node -> why a rung passed it over
+    std::map<NodeId, std::string> doubts;            // reference node -> why a rung passed it over
     std::vector<std::string> notes;
 
     void pairUserInputs();

@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <array>
 
-namespace dblame {
+namespace dblame
+{
 
-namespace {
+namespace
+{
 
 constexpr std::array<std::string_view, 25> kDTypeNames = {
-    "unknown",   "uint8",    "int8",          "int16",       "int32",           "int64",         "float16",
-    "float32",   "float64",  "complex32",     "complex64",   "complex128",      "bool",          "bfloat16",
-    "uint16",    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "uint32",    "uint64",   "qint8",         "quint8",      "qint32",
+    "unknown", "uint8",         "int8",        "int16",           "int32",           "int64",          "float16",
+    "float32", "float64",       "complex32",   "complex64",       "complex128",      "bool",           "bfloat16",
+    "uint16",  "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "uint32",
+    "uint64",  "qint8",         "quint8",      "qint32",
 };
 
 template <class F>

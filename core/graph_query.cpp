@@ -6,7 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace dblame {
+namespace dblame
+{
 
 std::vector<char> dependsOnUserInput(const Graph &graph)
 {
@@ -84,10 +85,10 @@ bool isBatchNorm(const Node &node)
 bool isElementMover(const Node &node)
 {
     static const std::unordered_set<std::string> kMovers = {
-        "view",    "permute",   "transpose", "slice",   "select",    "squeeze", "unsqueeze", "expand",
-        "clone",   "detach",    "chunk",     "unbind",  "unflatten", "dropout", "narrow",    "repeat",
-        "movedim", "swapaxes",  "flip",      "roll",    "expand_as", "view_as", "reshape_as", "pixel_shuffle",
-        "channel_shuffle",
+        "view",    "permute",    "transpose",     "slice",           "select", "squeeze",   "unsqueeze",
+        "expand",  "clone",      "detach",        "chunk",           "unbind", "unflatten", "dropout",
+        "narrow",  "repeat",     "movedim",       "swapaxes",        "flip",   "roll",      "expand_as",
+        "view_as", "reshape_as", "pixel_shuffle", "channel_shuffle",
     };
     return kMovers.contains(operatorFamily(node));
 }
@@ -124,6 +125,26 @@ std::optional<double> numberArgument(const Node &node, std::string_view name)
     return std::nullopt;
 }
 
+bool isQuantizerState(const GraphInput &input)
+{
+    if (input.kind != InputKind::Buffer)
+        return false;
+    static constexpr std::string_view kNames[] = {".scale",
+                                                  ".zero_point",
+                                                  ".min_val",
+                                                  ".max_val",
+                                                  ".eps",
+                                                  ".minval",
+                                                  ".running_min",
+                                                  ".running_max",
+                                                  ".fake_quant_enabled",
+                                                  ".observer_enabled",
+                                                  "._disabled",
+                                                  ".histogram"};
+    return std::any_of(std::begin(kNames), std::end(kNames),
+                       [&](std::string_view name) { return input.target.ends_with(name); });
+}
+
 std::vector<ValueId> distinctTensorArguments(const Graph &graph, const Node &node)
 {
     std::vector<ValueId> result;
@@ -133,7 +154,8 @@ std::vector<ValueId> distinctTensorArguments(const Graph &graph, const Node &nod
     return result;
 }
 
-namespace {
+namespace
+{
 
 std::string parentPath(const std::string &target)
 {

@@ -10,7 +10,8 @@
 
 #include "core/graph.h"
 
-namespace dblame {
+namespace dblame
+{
 
 // Per value: it depends on a user input (so it is an activation, not arithmetic on weights alone).
 [[nodiscard]] std::vector<char> dependsOnUserInput(const Graph &graph);
@@ -22,7 +23,8 @@ namespace dblame {
 
 [[nodiscard]] bool isConvolution(const Node &node);
 [[nodiscard]] bool isBatchNorm(const Node &node);
-// Moves or renames elements without computing new ones: view, reshape, permute, slice, clone, expand, dropout in eval ...
+// Moves or renames elements without computing new ones: view, reshape, permute, slice, clone, expand, dropout in eval
+// ...
 [[nodiscard]] bool isElementMover(const Node &node);
 // Every output element is one of the input elements (element movers and max pooling).
 [[nodiscard]] bool keepsValues(const Node &node);
@@ -32,6 +34,9 @@ namespace dblame {
 [[nodiscard]] std::optional<double> numberArgument(const Node &node, std::string_view name);
 // The n-th distinct tensor argument, counting as a quantizer's input index does.
 [[nodiscard]] std::vector<ValueId> distinctTensorArguments(const Graph &graph, const Node &node);
+
+// A buffer that an observer or fake-quantizer keeps for itself (scale, running range, flags), by its name.
+[[nodiscard]] bool isQuantizerState(const GraphInput &input);
 
 // The module a node belongs to: its innermost frame, or, for nodes that a rewrite left without one, the module
 // whose parameters it reads ("block.bn2" of a batch_norm that reads block.bn2.weight). May be empty.

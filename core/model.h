@@ -33,6 +33,12 @@ struct StoredTensor {
     bool mapped = false; // lies in the file's mapping, not on the heap
 };
 
+// A stored float tensor that holds few distinct values: a palette, or a grid that was folded back to floats.
+struct ValueTable {
+    std::int64_t entries = 0;   // the largest number of distinct values in one group
+    std::int64_t groupSize = 0; // rows along axis 0 that share a table; 0: one table for the whole tensor
+};
+
 // A loaded program: graph, signature, weights. Immutable; shared between threads.
 class Model {
 public:
@@ -47,6 +53,9 @@ public:
     // is not stored or has more than `maxElements`.
     [[nodiscard]] virtual std::optional<std::vector<double>> numbers(ValueId input,
                                                                      std::size_t maxElements = 1U << 20U) const = 0;
+    // The table behind a stored tensor, if its values say that it has one: at most 256 entries, and at least
+    // four elements for each. nullopt otherwise.
+    [[nodiscard]] virtual std::optional<ValueTable> valueTable(ValueId /*input*/) const { return std::nullopt; }
     // Per node: why it cannot run ("needs mylib::crelu", "argument other is missing"); empty when it can.
     // One entry per node of graph().
     [[nodiscard]] virtual const std::vector<std::string> &nodeFaults() const = 0;

@@ -3,7 +3,8 @@
 
 #include <bit>
 
-namespace dblame {
+namespace dblame
+{
 
 const char *siteFormName(SiteForm form)
 {
@@ -20,6 +21,8 @@ const char *siteFormName(SiteForm form)
         return "fused observer and fake-quantize";
     case SiteForm::DecomposedFakeQuant:
         return "decomposed fake-quantize";
+    case SiteForm::FoldedWeight:
+        return "weight folded to floats of few values";
     case SiteForm::WatchingObserver:
         return "observer that only watches";
     }
@@ -65,7 +68,9 @@ int QuantSpec::effectiveBits() const
 std::string QuantSpec::text() const
 {
     std::string text;
-    if (isFloatingPoint(storage)) {
+    if (tableSize > 0) {
+        text = std::to_string(effectiveBits()) + "-bit table";
+    } else if (isFloatingPoint(storage)) {
         text = dtypeName(storage);
     } else {
         text = (quantMin >= 0 ? "uint" : "int") + std::to_string(effectiveBits());
@@ -80,11 +85,13 @@ std::string QuantSpec::text() const
     return text;
 }
 
-namespace {
+namespace
+{
 
 SiteId lookUp(const std::vector<std::int32_t> &table, std::size_t position)
 {
-    return position < table.size() && table[position] >= 0 ? SiteId(static_cast<std::size_t>(table[position])) : SiteId{};
+    return position < table.size() && table[position] >= 0 ? SiteId(static_cast<std::size_t>(table[position]))
+                                                           : SiteId{};
 }
 
 } // namespace

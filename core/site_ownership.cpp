@@ -14,11 +14,14 @@
 
 #include "core/graph_query.h"
 
-namespace dblame {
+namespace dblame
+{
 
-namespace {
+namespace
+{
 
-class Ownership {
+class Ownership
+{
 public:
     Ownership(const Model &model, const std::vector<char> &depends, SiteTable &table)
         : m_graph(model.graph()), m_depends(depends), m_table(table)
@@ -33,7 +36,7 @@ public:
         for (auto &site : m_table.sites)
             decide(std::move(site), decided);
         std::stable_sort(decided.begin(), decided.end(),
-                         [](const QuantSite &a, const QuantSite &b) { return a.nodes.back() < b.nodes.back(); });
+                         [](const QuantSite &a, const QuantSite &b) { return lastNode(a) < lastNode(b); });
         m_table.sites = std::move(decided);
         nameSites();
         fillTables();
@@ -41,12 +44,15 @@ public:
     }
 
 private:
+    static NodeId lastNode(const QuantSite &site) { return site.nodes.empty() ? NodeId{} : site.nodes.back(); }
+
     void decide(QuantSite site, std::vector<QuantSite> &out)
     {
         const bool isWeight = !site.source.valid() || !m_depends[site.source.get()];
         if (isWeight) {
             site.role = SiteRole::Weight;
-            site.weightTarget = floatTarget(site.source);
+            if (site.source.valid())
+                site.weightTarget = floatTarget(site.source);
             if (site.source.valid() && m_graph.input(site.source))
                 site.stored = site.source;
             finish(std::move(site), out);

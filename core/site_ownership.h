@@ -5,7 +5,8 @@
 
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 // Second half of recognizeSites: roles, owners, readers, ids, grid groups and the look-up tables.
 // `dependsOnInput`: per value, see dependsOnUserInput().

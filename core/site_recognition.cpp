@@ -11,34 +11,26 @@
 #include "core/quant_site.h"
 #include "core/site_ownership.h"
 
-namespace dblame {
-
-namespace {
-
-bool startsWith(const std::string &text, std::string_view prefix)
+namespace dblame
 {
-    return text.compare(0, prefix.size(), prefix) == 0;
-}
 
-bool endsWith(const std::string &text, std::string_view suffix)
+namespace
 {
-    return text.size() >= suffix.size() && text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
 
 // Quantizers that the exporter knows only from Python: torch's decomposed set and torchao's affine operators.
 bool isQuantizerNamespace(const Node &node)
 {
-    return startsWith(node.target, "quantized_decomposed.") || startsWith(node.target, "torchao.");
+    return node.target.starts_with("quantized_decomposed.") || node.target.starts_with("torchao.");
 }
 
 bool isQuantize(const Node &node)
 {
-    return isQuantizerNamespace(node) && startsWith(node.opName(), "quantize_");
+    return isQuantizerNamespace(node) && node.opName().starts_with("quantize_");
 }
 
 bool isDequantize(const Node &node)
 {
-    return isQuantizerNamespace(node) && startsWith(node.opName(), "dequantize_");
+    return isQuantizerNamespace(node) && node.opName().starts_with("dequantize_");
 }
 
 bool isChooseQparams(const Node &node)
@@ -49,7 +41,7 @@ bool isChooseQparams(const Node &node)
 bool isFakeQuantizeOp(const Node &node)
 {
     const std::string op = node.opName();
-    return (startsWith(node.target, "aten.") && startsWith(op, "fake_quantize_per_")) ||
+    return (node.target.starts_with("aten.") && op.starts_with("fake_quantize_per_")) ||
            node.target == "quantized_decomposed.fake_quant_per_channel.default";
 }
 
@@ -66,22 +58,10 @@ const ModuleFrame *quantizerFrame(const Node &node)
     for (const auto &frame : node.modules) {
         const auto dot = frame.type.rfind('.');
         const std::string cls = dot == std::string::npos ? frame.type : frame.type.substr(dot + 1);
-        if (cls.find("FakeQuant") != std::string::npos || endsWith(cls, "Observer"))
+        if (cls.find("FakeQuant") != std::string::npos || cls.ends_with("Observer"))
             return &frame;
     }
     return nullptr;
-}
-
-// A buffer that a quantizer keeps for itself: never the tensor it quantizes.
-bool isQuantizerState(const GraphInput &input)
-{
-    if (input.kind != InputKind::Buffer)
-        return false;
-    static const char *const kNames[] = {".scale", ".zero_point", ".min_val", ".max_val", ".eps", ".minval",
-                                         ".running_min", ".running_max", ".fake_quant_enabled", ".observer_enabled",
-                                         "._disabled"};
-    return std::any_of(std::begin(kNames), std::end(kNames),
-                       [&](const char *name) { return endsWith(input.target, name); });
 }
 
 std::string parentOf(const std::string &target)
@@ -90,7 +70,8 @@ std::string parentOf(const std::string &target)
     return dot == std::string::npos ? target : target.substr(0, dot);
 }
 
-class Recognizer {
+class Recognizer
+{
 public:
     explicit Recognizer(const Model &model)
         : m_model(model), m_graph(model.graph()), m_depends(dependsOnUserInput(model.graph()))
@@ -111,6 +92,7 @@ public:
             else if (isDequantize(node))
                 addDequantize(NodeId(i));
         }
+        collectFoldedWeights();
         assignOwnership(m_model, m_depends, m_table);
         return std::move(m_table);
     }
@@ -126,8 +108,7 @@ private:
                 byKey[frame->key].push_back(NodeId(i));
         for (const auto &[key, nodes] : byKey) {
             const auto is = [&](auto predicate) {
-                return std::find_if(nodes.begin(), nodes.end(),
-                                    [&](NodeId n) { return predicate(m_graph.node(n)); });
+                return std::find_if(nodes.begin(), nodes.end(), [&](NodeId n) { return predicate(m_graph.node(n)); });
             };
             if (const auto op = is(isFakeQuantizeOp); op != nodes.end())
                 addFakeQuantizeOp(*op, nodes);
@@ -165,7 +146,8 @@ private:
     }
 
     // The tensor that enters a cluster: the first float value from outside that is not the quantizer's own state.
-    [[nodiscard]] ValueId clusterSource(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside) const
+    [[nodiscard]] ValueId clusterSource(const std::vector<NodeId> &nodes,
+                                        const std::unordered_set<NodeId> &inside) const
     {
         for (NodeId n : nodes)
             for (ValueId v : m_graph.node(n).inputValues()) {
@@ -180,7 +162,8 @@ private:
     }
 
     // The value that leaves it: the last one that a node outside reads or that the graph returns.
-    [[nodiscard]] ValueId clusterResult(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside) const
+    [[nodiscard]] ValueId clusterResult(const std::vector<NodeId> &nodes,
+                                        const std::unordered_set<NodeId> &inside) const
     {
         for (auto it = nodes.rbegin(); it != nodes.rend(); ++it)
             for (ValueId v : m_graph.node(*it).outputValues()) {
@@ -292,11 +275,12 @@ private:
     }
 
     // A min-max observer keeps what it saw in <path>.min_val and <path>.max_val.
-    void readWatchedRange(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside, QuantSite &site) const
+    void readWatchedRange(const std::vector<NodeId> &nodes, const std::unordered_set<NodeId> &inside,
+                          QuantSite &site) const
     {
         for (NodeId n : nodes)
             for (ValueId v : m_graph.node(n).inputValues())
-                if (const GraphInput *input = m_graph.input(v); input && endsWith(input->target, ".min_val"))
+                if (const GraphInput *input = m_graph.input(v); input && input->target.ends_with(".min_val"))
                     site.instance = parentOf(input->target);
         const Node *aminmax = findInCluster(nodes, "aminmax");
         if (aminmax && aminmax->argument("dim")) {
@@ -415,7 +399,8 @@ private:
         site.nodes = {quantizeId, dequantizeId};
         readSpec(quantize, site);
         const ValueId scale = valueArgument(quantize, quantize.argument("scales") ? "scales" : "scale");
-        if (const Node *choose = scale.valid() ? m_graph.producer(scale) : nullptr; choose && isChooseQparams(*choose)) {
+        if (const Node *choose = scale.valid() ? m_graph.producer(scale) : nullptr;
+            choose && isChooseQparams(*choose)) {
             site.form = SiteForm::DynamicQdq;
             site.spec.dynamic = true;
             site.spec.symmetric = choose->opName().find("symmetric") != std::string::npos &&
@@ -502,13 +487,50 @@ private:
         }
     }
 
+    // --- weights that a quantizer folded back to floats: few distinct values ----------------------------------------
+
+    void collectFoldedWeights()
+    {
+        for (const auto &input : m_graph.inputs) {
+            if (input.kind != InputKind::Parameter || !input.value.valid() || m_graph.readers(input.value).empty())
+                continue;
+            const auto &meta = m_graph.value(input.value).meta;
+            if (!meta || meta->sizes.size() < 2 || !isFloatingPoint(meta->dtype) || alreadyQuantized(input.value))
+                continue;
+            const auto table = m_model.valueTable(input.value);
+            if (!table)
+                continue;
+            QuantSite site;
+            site.form = SiteForm::FoldedWeight;
+            site.stored = site.result = input.value;
+            site.weightTarget = input.target;
+            site.instance = input.target;
+            site.spec.storage = meta->dtype;
+            site.spec.tableSize = table->entries;
+            site.spec.quantMin = 0;
+            site.spec.quantMax = table->entries - 1;
+            if (table->groupSize > 0) {
+                site.spec.granularity = Granularity::PerBlock;
+                site.spec.axis = 0;
+                site.spec.blockSize = table->groupSize;
+            }
+            take(std::move(site));
+        }
+    }
+
+    [[nodiscard]] bool alreadyQuantized(ValueId value) const
+    {
+        return std::any_of(m_table.sites.begin(), m_table.sites.end(),
+                           [&](const QuantSite &site) { return site.source == value || site.stored == value; });
+    }
+
     // --- small things --------------------------------------------------------------------------------------------
 
     // Name of the observer that the conversion replaced; sites converted from one observer node share it.
     static std::string observerName(const Node &dq)
     {
         for (const auto &step : dq.provenance)
-            if (startsWith(step.pass, "replace_observer"))
+            if (step.pass.starts_with("replace_observer"))
                 return step.name;
         return dq.name;
     }

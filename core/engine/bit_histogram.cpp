@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "core/engine/metric_kernels.h"
 
@@ -36,6 +37,9 @@ void BitCounter::drainInto(BitHistogram &histogram)
 {
     std::vector<std::uint16_t> bins;
     std::vector<std::int64_t> values;
+    const auto octaves = static_cast<std::size_t>(std::count(m_touched.begin(), m_touched.end(), std::uint8_t{1}));
+    bins.reserve(octaves * kOctaveBins);
+    values.reserve(octaves * kOctaveBins);
     for (std::size_t octave = 0; octave < m_touched.size(); ++octave) {
         if (m_touched[octave] == 0)
             continue;
@@ -49,7 +53,7 @@ void BitCounter::drainInto(BitHistogram &histogram)
             values.push_back(n);
         }
     }
-    histogram.addCounts(bins, values);
+    histogram.addCounts(std::move(bins), std::move(values));
 }
 
 void BitHistogram::addFew(const std::uint16_t *bins, std::int64_t n, BitCounter &counter)
@@ -66,10 +70,17 @@ void BitHistogram::addFew(const std::uint16_t *bins, std::int64_t n, BitCounter 
     counter.drainInto(*this);
 }
 
-void BitHistogram::addCounts(const std::vector<std::uint16_t> &bins, const std::vector<std::int64_t> &counts)
+void BitHistogram::addCounts(std::vector<std::uint16_t> bins, std::vector<std::int64_t> counts)
 {
     for (const std::int64_t n : counts)
         m_total += n;
+    if (m_bins.empty()) {
+        m_bins = std::move(bins);
+        m_counts = std::move(counts);
+        m_bins.shrink_to_fit();
+        m_counts.shrink_to_fit();
+        return;
+    }
     std::vector<std::uint16_t> mergedBins;
     std::vector<std::int64_t> mergedCounts;
     mergedBins.reserve(m_bins.size() + bins.size());
@@ -107,7 +118,16 @@ void BitHistogram::merge(const BitHistogram &other)
     } else {
         std::vector<std::uint16_t> sorted = other.m_list;
         std::sort(sorted.begin(), sorted.end());
-        addCounts(sorted, std::vector<std::int64_t>(sorted.size(), 1));
+        std::vector<std::uint16_t> bins;
+        std::vector<std::int64_t> counts;
+        for (const std::uint16_t bin : sorted) {
+            if (bins.empty() || bins.back() != bin) {
+                bins.push_back(bin);
+                counts.push_back(0);
+            }
+            ++counts.back();
+        }
+        addCounts(std::move(bins), std::move(counts));
     }
     addCounts(other.m_bins, other.m_counts);
 }
@@ -161,34 +181,28 @@ void BitHistogram::rebin(const std::vector<double> &edges, double weight, std::v
     const std::size_t n = edges.size() - 1;
     counts.resize(n, 0.0);
     const double first = edges.front();
-    const double last = edges.back();
-    const double perStep = static_cast<double>(n) / (last - first);
-    // The bin that holds a value; the last edge belongs to the last bin.
-    const auto binOf = [&](double value) {
-        auto k = static_cast<std::int64_t>(std::floor((value - first) * perStep));
-        k = std::clamp<std::int64_t>(k, 0, static_cast<std::int64_t>(n) - 1);
-        while (k + 1 < static_cast<std::int64_t>(n) && value >= edges[static_cast<std::size_t>(k) + 1])
-            ++k;
-        while (k > 0 && value < edges[static_cast<std::size_t>(k)])
-            --k;
-        return static_cast<std::size_t>(k);
-    };
+    const auto bins = static_cast<double>(n);
+    const double perStep = bins / (edges.back() - first);
+    // In linear bins from the first edge; the last edge belongs to the last bin.
+    const auto place = [&](double value) { return std::clamp((value - first) * perStep, 0.0, bins); };
+    const auto index = [&](double at) { return std::min(static_cast<std::size_t>(at), n - 1); };
     forEach([&](std::uint16_t bin, std::int64_t elements) {
         if (!finiteBin(bin))
             return;
         const double amount = weight * static_cast<double>(elements);
-        const double low = std::clamp(binLow(bin), first, last);
-        const double high = std::clamp(binHigh(bin), first, last);
-        const std::size_t from = binOf(low);
-        const std::size_t to = binOf(high);
-        if (from == to || high <= low) {
+        const double low = place(binLow(bin));
+        const double high = place(binHigh(bin));
+        const std::size_t from = index(low);
+        const std::size_t to = index(high);
+        if (from == to) {
             counts[from] += amount;
             return;
         }
-        for (std::size_t k = from; k <= to; ++k) {
-            const double part = std::min(high, edges[k + 1]) - std::max(low, edges[k]);
-            counts[k] += amount * (part / (high - low));
-        }
+        const double perBin = amount / (high - low);
+        counts[from] += perBin * (static_cast<double>(from + 1) - low);
+        for (std::size_t k = from + 1; k < to; ++k)
+            counts[k] += perBin;
+        counts[to] += perBin * (high - static_cast<double>(to));
     });
 }
 

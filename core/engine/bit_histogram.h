@@ -40,8 +40,8 @@ public:
 
     // Adds the bins of at most kListLimit elements; `counter` is used when the list has grown too long.
     void addFew(const std::uint16_t *bins, std::int64_t n, BitCounter &counter);
-    // Adds counts of ascending bins.
-    void addCounts(const std::vector<std::uint16_t> &bins, const std::vector<std::int64_t> &counts);
+    // Adds counts of ascending bins, no bin twice.
+    void addCounts(std::vector<std::uint16_t> bins, std::vector<std::int64_t> counts);
     void merge(const BitHistogram &other);
     [[nodiscard]] std::int64_t total() const { return m_total; }
 

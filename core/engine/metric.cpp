@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/view_as_real.h>
@@ -35,6 +36,9 @@ constexpr std::int64_t kLongRun = 512;
 // Below this a plain loop beats sixteen lanes and their folding.
 constexpr std::int64_t kShortRun = 24;
 
+// Chunks from which waking other threads is cheaper than doing their share.
+constexpr std::int64_t kWorthThreads = 4;
+
 // 10 log10(signal / error): equal is +inf, an error without a signal -inf.
 double decibels(double signal, double error)
 {
@@ -54,10 +58,13 @@ enum class Numbers { None, Integer, Single, Double };
 // Two dense arrays whose elements answer to each other, in the memory order of the reference.
 struct FlatPair {
     Numbers numbers = Numbers::None;
-    at::Tensor r, c;
+    const void *r = nullptr;
+    const void *c = nullptr;
     std::int64_t n = 0;
     // Element i belongs to channel (i / inner) % channels; channels = 0: no channels.
     std::int64_t channels = 0, inner = 1;
+    bool unsigned64 = false;
+    at::Tensor rHeld, cHeld; // copies, where the tensors could not be read as they are
 };
 
 // A strided tensor on the CPU with a type that has numbers, or an undefined one.
@@ -104,29 +111,54 @@ at::ScalarType commonType(at::ScalarType a, at::ScalarType b, Numbers &numbers)
     return numbers == Numbers::Double ? at::kDouble : at::kFloat;
 }
 
+void setChannels(FlatPair &pair, const at::Tensor &r, int axis)
+{
+    if (axis < 0 || axis >= r.dim() || pair.n == 0)
+        return;
+    pair.channels = r.size(axis);
+    pair.inner = pair.channels == 1 ? pair.n : r.stride(axis);
+}
+
+// What nearly every pair is; costs no reference count.
+bool readableAsIs(const at::Tensor &t)
+{
+    return t.defined() && t.scalar_type() == at::kFloat && t.layout() == at::kStrided && t.is_cpu() && !t.is_neg() &&
+           t.is_contiguous();
+}
+
 FlatPair flatten(const at::Tensor &reference, const at::Tensor &candidate, int channelAxis)
 {
     FlatPair pair;
-    pair.r = plain(reference);
-    pair.c = plain(candidate);
-    if (!pair.r.defined() || !pair.c.defined() || pair.r.sizes() != pair.c.sizes())
+    if (readableAsIs(reference) && readableAsIs(candidate) && reference.sizes() == candidate.sizes()) {
+        pair.numbers = Numbers::Single;
+        pair.r = reference.const_data_ptr();
+        pair.c = candidate.const_data_ptr();
+        pair.n = reference.numel();
+        setChannels(pair, reference, channelAxis);
         return pair;
-    const at::ScalarType type = commonType(pair.r.scalar_type(), pair.c.scalar_type(), pair.numbers);
+    }
+    at::Tensor r = plain(reference);
+    at::Tensor c = plain(candidate);
+    if (!r.defined() || !c.defined() || r.sizes() != c.sizes())
+        return pair;
+    const at::ScalarType type = commonType(r.scalar_type(), c.scalar_type(), pair.numbers);
     if (pair.numbers == Numbers::None)
         return pair;
-    if (pair.r.scalar_type() != type)
-        pair.r = pair.r.to(type);
-    if (pair.c.scalar_type() != type)
-        pair.c = pair.c.to(type);
-    if (!pair.r.is_non_overlapping_and_dense())
-        pair.r = pair.r.contiguous();
-    if (!sameLayout(pair.r, pair.c) || !pair.c.is_non_overlapping_and_dense())
-        pair.c = pair.r.new_empty_strided(pair.r.sizes(), pair.r.strides()).copy_(pair.c);
-    pair.n = pair.r.numel();
-    if (channelAxis >= 0 && channelAxis < pair.r.dim() && pair.n > 0) {
-        pair.channels = pair.r.size(channelAxis);
-        pair.inner = pair.channels == 1 ? pair.n : pair.r.stride(channelAxis);
-    }
+    if (r.scalar_type() != type)
+        r = r.to(type);
+    if (c.scalar_type() != type)
+        c = c.to(type);
+    if (!r.is_non_overlapping_and_dense())
+        r = r.contiguous();
+    if (!sameLayout(r, c) || !c.is_non_overlapping_and_dense())
+        c = r.new_empty_strided(r.sizes(), r.strides()).copy_(c);
+    pair.r = r.const_data_ptr();
+    pair.c = c.const_data_ptr();
+    pair.n = r.numel();
+    pair.unsigned64 = type == at::kUInt64;
+    setChannels(pair, r, channelAxis);
+    pair.rHeld = std::move(r);
+    pair.cHeld = std::move(c);
     return pair;
 }
 
@@ -204,7 +236,7 @@ class Pass
 {
 public:
     Pass(const FlatPair &pair, const MetricOptions &options)
-        : m_pair(pair), m_options(options), m_r(pair.r.const_data_ptr<T>()), m_c(pair.c.const_data_ptr<T>()),
+        : m_pair(pair), m_options(options), m_r(static_cast<const T *>(pair.r)), m_c(static_cast<const T *>(pair.c)),
           m_kernels(kernels::kernels())
     {
     }
@@ -357,21 +389,23 @@ void runPass(const FlatPair &pair, const MetricOptions &options, BatchSums &batc
     std::vector<PairSums> sums(static_cast<std::size_t>(chunks));
     std::vector<std::vector<double>> channels(static_cast<std::size_t>(groups));
     std::vector<Histograms> groupHistograms(options.histograms ? static_cast<std::size_t>(groups) : 0);
-    at::parallel_for(0, groups, 1, [&](std::int64_t firstGroup, std::int64_t lastGroup) {
-        for (std::int64_t g = firstGroup; g < lastGroup; ++g) {
-            auto &slots = channels[static_cast<std::size_t>(g)];
-            slots.assign(static_cast<std::size_t>(3 * pair.channels), 0.0);
-            const std::int64_t first = chunks * g / groups;
-            const std::int64_t last = chunks * (g + 1) / groups;
-            for (std::int64_t chunk = first; chunk < last; ++chunk) {
-                sums[static_cast<std::size_t>(chunk)] = pass.sums(chunk, pair.channels > 0 ? slots.data() : nullptr);
-                if (options.histograms)
-                    pass.histogram(chunk, groupHistograms[static_cast<std::size_t>(g)]);
-            }
-        }
-        if (options.histograms)
-            pass.drain(groupHistograms[static_cast<std::size_t>(firstGroup)]);
-    });
+    at::parallel_for(0, groups, chunks < kWorthThreads ? groups : 1,
+                     [&](std::int64_t firstGroup, std::int64_t lastGroup) {
+                         for (std::int64_t g = firstGroup; g < lastGroup; ++g) {
+                             auto &slots = channels[static_cast<std::size_t>(g)];
+                             slots.assign(static_cast<std::size_t>(3 * pair.channels), 0.0);
+                             const std::int64_t first = chunks * g / groups;
+                             const std::int64_t last = chunks * (g + 1) / groups;
+                             for (std::int64_t chunk = first; chunk < last; ++chunk) {
+                                 sums[static_cast<std::size_t>(chunk)] =
+                                     pass.sums(chunk, pair.channels > 0 ? slots.data() : nullptr);
+                                 if (options.histograms)
+                                     pass.histogram(chunk, groupHistograms[static_cast<std::size_t>(g)]);
+                             }
+                         }
+                         if (options.histograms)
+                             pass.drain(groupHistograms[static_cast<std::size_t>(firstGroup)]);
+                     });
     for (const PairSums &s : sums)
         batch.sums.merge(s);
     for (const auto &slots : channels)
@@ -383,13 +417,13 @@ void runPass(const FlatPair &pair, const MetricOptions &options, BatchSums &batc
 
 // Integers and flags; `U`: how the 64 bits are ordered.
 template <class U>
-PairSums integerSums(const at::Tensor &r, const at::Tensor &c, std::int64_t n, std::int64_t &mismatches)
+PairSums integerSums(const FlatPair &pair, std::int64_t &mismatches)
 {
-    const U *a = r.const_data_ptr<U>();
-    const U *b = c.const_data_ptr<U>();
+    const auto *a = static_cast<const U *>(pair.r);
+    const auto *b = static_cast<const U *>(pair.c);
     PairSums s;
-    s.count = n;
-    for (std::int64_t i = 0; i < n; ++i) {
+    s.count = pair.n;
+    for (std::int64_t i = 0; i < pair.n; ++i) {
         const U x = a[i];
         const U y = b[i];
         const std::uint64_t distance = x > y ? static_cast<std::uint64_t>(x) - static_cast<std::uint64_t>(y)
@@ -422,9 +456,13 @@ struct PairAccumulator::Impl {
     Histograms histograms;
     std::int64_t mismatches = 0;
 
-    void addBatch(const BatchSums &batch)
+    void addBatch(BatchSums batch)
     {
         sums.merge(batch.sums);
+        if (channels.empty()) {
+            channels = std::move(batch.channels);
+            return;
+        }
         if (channels.size() < batch.channels.size())
             channels.resize(batch.channels.size(), 0.0);
         for (std::size_t i = 0; i < batch.channels.size(); ++i)
@@ -471,9 +509,8 @@ void PairAccumulator::add(const at::Tensor &reference, const at::Tensor &candida
         return;
     case Numbers::Integer:
         m_impl->kind = std::max(m_impl->kind, Impl::Kind::Integer);
-        batch.sums = pair.r.scalar_type() == at::kUInt64
-                         ? integerSums<std::uint64_t>(pair.r, pair.c, pair.n, m_impl->mismatches)
-                         : integerSums<std::int64_t>(pair.r, pair.c, pair.n, m_impl->mismatches);
+        batch.sums = pair.unsigned64 ? integerSums<std::uint64_t>(pair, m_impl->mismatches)
+                                     : integerSums<std::int64_t>(pair, m_impl->mismatches);
         break;
     case Numbers::Single:
         m_impl->kind = Impl::Kind::Float;
@@ -484,7 +521,7 @@ void PairAccumulator::add(const at::Tensor &reference, const at::Tensor &candida
         runPass<double>(pair, m_impl->options, batch, m_impl->histograms);
         break;
     }
-    m_impl->addBatch(batch);
+    m_impl->addBatch(std::move(batch));
 }
 
 void PairAccumulator::merge(const PairAccumulator &other)
@@ -586,14 +623,14 @@ namespace
 template <class T>
 EnergySums energyOf(const FlatPair &pair)
 {
-    const T *r = pair.r.const_data_ptr<T>();
-    const T *c = pair.c.const_data_ptr<T>();
+    const auto *r = static_cast<const T *>(pair.r);
+    const auto *c = static_cast<const T *>(pair.c);
     const auto energy = kernels::kernels().*Loops<T>::kEnergy;
     const std::int64_t chunks = (pair.n + kChunk - 1) / kChunk;
     if (chunks <= 1)
         return energy(r, c, pair.n);
     std::vector<EnergySums> sums(static_cast<std::size_t>(chunks));
-    at::parallel_for(0, chunks, 2, [&](std::int64_t first, std::int64_t last) {
+    at::parallel_for(0, chunks, kWorthThreads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t chunk = first; chunk < last; ++chunk)
             sums[static_cast<std::size_t>(chunk)] =
                 energy(r + chunk * kChunk, c + chunk * kChunk, std::min(kChunk, pair.n - chunk * kChunk));
@@ -655,7 +692,7 @@ void RangeAccumulator::add(const at::Tensor &source, double lo, double hi, doubl
     const auto high = static_cast<float>(hi + margin);
     const std::int64_t chunks = (n + kChunk - 1) / kChunk;
     std::vector<kernels::RangeUse> uses(static_cast<std::size_t>(chunks));
-    at::parallel_for(0, chunks, 2, [&](std::int64_t first, std::int64_t last) {
+    at::parallel_for(0, chunks, kWorthThreads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t chunk = first; chunk < last; ++chunk)
             uses[static_cast<std::size_t>(chunk)] =
                 kernels::kernels().range(x + chunk * kChunk, std::min(kChunk, n - chunk * kChunk), low, high);

@@ -110,6 +110,25 @@ DBLAME_INLINE double fold(double *lanes)
     return lanes[0];
 }
 
+// Minimum and maximum do not depend on the order.
+template <class T>
+DBLAME_INLINE T foldMin(T *lanes)
+{
+    for (std::int64_t width = kLanes / 2; width > 0; width /= 2)
+        for (std::int64_t j = 0; j < width; ++j)
+            lanes[j] = lanes[j + width] < lanes[j] ? lanes[j + width] : lanes[j];
+    return lanes[0];
+}
+
+template <class T>
+DBLAME_INLINE T foldMax(T *lanes)
+{
+    for (std::int64_t width = kLanes / 2; width > 0; width /= 2)
+        for (std::int64_t j = 0; j < width; ++j)
+            lanes[j] = lanes[j + width] > lanes[j] ? lanes[j + width] : lanes[j];
+    return lanes[0];
+}
+
 template <class T>
 struct PairLanes {
     double rr[kLanes]{}, cc[kLanes]{}, ee[kLanes]{}, rc[kLanes]{}, ae[kLanes]{}, e[kLanes]{}, maxAbs[kLanes]{};
@@ -154,13 +173,11 @@ DBLAME_INLINE PairSums pairLoop(const T *__restrict r, const T *__restrict c, st
 
     PairSums s;
     s.count = n;
-    for (std::int64_t j = 0; j < kLanes; ++j) {
-        s.maxAbs = l.maxAbs[j] > s.maxAbs ? l.maxAbs[j] : s.maxAbs;
-        s.rMin = std::min(s.rMin, static_cast<double>(l.rMin[j]));
-        s.rMax = std::max(s.rMax, static_cast<double>(l.rMax[j]));
-        s.cMin = std::min(s.cMin, static_cast<double>(l.cMin[j]));
-        s.cMax = std::max(s.cMax, static_cast<double>(l.cMax[j]));
-    }
+    s.maxAbs = foldMax(l.maxAbs);
+    s.rMin = static_cast<double>(foldMin(l.rMin));
+    s.rMax = static_cast<double>(foldMax(l.rMax));
+    s.cMin = static_cast<double>(foldMin(l.cMin));
+    s.cMax = static_cast<double>(foldMax(l.cMax));
     s.rr = fold(l.rr);
     s.cc = fold(l.cc);
     s.ee = fold(l.ee);

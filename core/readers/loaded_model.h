@@ -46,6 +46,7 @@ public:
     [[nodiscard]] std::vector<StoredTensor> storedTensors() const override;
     [[nodiscard]] std::optional<StoredTensor> stored(ValueId input) const override;
     [[nodiscard]] std::optional<std::vector<double>> numbers(ValueId input, std::size_t maxElements) const override;
+    [[nodiscard]] std::optional<ValueTable> valueTable(ValueId input) const override;
     [[nodiscard]] const std::vector<std::string> &nodeFaults() const override { return m_nodeFaults; }
 
     [[nodiscard]] const at::Tensor &tensor(ValueId input) const { return m_tensors[input.get()]; }
