@@ -134,16 +134,18 @@ bool crossed(const Report &report, const CompareOptions &options)
 // Empty when at least one computed row could be compared; else why not.
 std::string nothingCompared(const Report &report)
 {
-    std::string why = "no pair of computed values";
+    const ReportRow *first = nullptr; // that says why
     for (const auto &row : report.rows) {
         if (row.kind != "activation" && row.kind != "output")
             continue;
         if (!hasFailed(row) && row.status != "pending")
             return {};
-        if (!row.reason.empty() && why.rfind("no pair", 0) == 0)
-            why = row.ref + " (" + row.status + "): " + row.reason;
+        if (first == nullptr && !row.reason.empty())
+            first = &row;
     }
-    return why;
+    if (first == nullptr)
+        return "no computed value has a partner; dblame align lists the reasons";
+    return first->ref + " (" + first->status + "): " + first->reason + "; dblame inspect names what is missing";
 }
 
 Result<void> writeReports(const Report &report, const CompareOptions &options)
@@ -223,10 +225,7 @@ int runCompare(const CompareOptions &options, std::stop_token stop)
     if (const auto written = writeReports(*report, options); !written)
         return failed(written.error());
     if (const auto why = nothingCompared(*report); !why.empty())
-        return failed({ErrorCode::Incomparable,
-                       report->candidate.path,
-                       "nothing could be compared: " + why + "; dblame inspect names what is missing",
-                       {}});
+        return failed({ErrorCode::Incomparable, report->candidate.path, "nothing could be compared: " + why, {}});
     return crossed(*report, options) ? kThresholdCrossed : kDone;
 }
 

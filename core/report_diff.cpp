@@ -92,10 +92,16 @@ void compareSettings(const Report &a, const Report &b, std::vector<std::string> 
         warnings.push_back("signal conventions differ; both are shown with the " + a.signal + " as signal");
 }
 
+// By change; where that is equally infinite (exact before, or no figure after), the lower figure after it first.
 void sortRegressionsFirst(std::vector<DiffRow> &rows)
 {
-    const auto rank = [](const DiffRow &row) { return row.change.value_or(0.0); };
-    std::stable_sort(rows.begin(), rows.end(), [&](const auto &x, const auto &y) { return rank(x) < rank(y); });
+    const auto change = [](const DiffRow &row) { return row.change.value_or(0.0); };
+    const auto after = [](const DiffRow &row) { return row.b && !std::isnan(*row.b) ? *row.b : -kInfinity; };
+    std::stable_sort(rows.begin(), rows.end(), [&](const DiffRow &x, const DiffRow &y) {
+        if (change(x) != change(y))
+            return change(x) < change(y);
+        return std::isinf(change(x)) && after(x) < after(y);
+    });
 }
 
 } // namespace

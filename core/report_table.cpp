@@ -44,7 +44,8 @@ std::string reportTable(const Report &report)
     out += words::outputs(report) + "\n";
     out += words::drop(report) + "\n";
     if (!report.unmatched.empty())
-        out += std::to_string(report.unmatched.size()) + " values without a partner (dblame align lists them)\n";
+        out += std::to_string(report.unmatched.size()) + (report.unmatched.size() == 1 ? " value" : " values") +
+               " without a partner (dblame align lists them)\n";
     for (const auto &warning : report.warnings)
         out += "warning: " + warning + "\n";
     return out;

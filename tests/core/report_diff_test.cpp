@@ -94,6 +94,13 @@ TEST(ReportDiff, ByModuleTheLastRowStandsForIt)
     EXPECT_EQ(diff.worst, 3.0);
 }
 
+TEST(ReportDiff, ExactBeforeTheLowestAfterComesFirst)
+{
+    const Report a = report({row(0, "x", "", kInf), row(1, "y", "", kInf), row(2, "z", "", 12)});
+    const Report b = report({row(0, "x", "", 40), row(1, "y", "", 30), row(2, "z", "", {})});
+    EXPECT_THAT(keys(diffReports(a, b, DiffKey::Node).rows), ElementsAre("z", "y", "x"));
+}
+
 TEST(ReportDiff, SettingsThatDifferAreSaid)
 {
     const Report a = report({});

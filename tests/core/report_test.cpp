@@ -367,7 +367,7 @@ TEST_F(ReportTest, TableMarksTheLargestDrop)
     EXPECT_THAT(table, HasSubstr("mismatch: 3 of 100 elements differ"));
     EXPECT_THAT(table, HasSubstr("output SNR inf (SQNR inf)"));
     EXPECT_THAT(table, HasSubstr("float here fc/weight"));
-    EXPECT_THAT(table, HasSubstr("1 values without a partner"));
+    EXPECT_THAT(table, HasSubstr("1 value without a partner"));
 }
 
 TEST_F(ReportTest, EmptyRunSaysSo)
