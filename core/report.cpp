@@ -181,7 +181,7 @@ ReportSite ReportMaker::site(SiteId id, const NodeReport &figures) const
         to.group = from.group;
     to.dtype = dtypeName(from.spec.storage);
     to.effectiveBits = from.spec.effectiveBits();
-    to.scheme = from.spec.symmetric ? "sym" : "affine";
+    to.scheme = from.spec.tableSize > 0 ? "table" : from.spec.symmetric ? "sym" : "affine";
     to.granularity = schemaGranularity(from.spec.granularity, from.spec.blockSize);
     if (from.spec.axis >= 0)
         to.axis = from.spec.axis;

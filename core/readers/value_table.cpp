@@ -3,6 +3,7 @@
 // Does a stored float tensor take few distinct values? Palettes and grids that were folded back to floats leave no
 // other trace in a file.
 #include <algorithm>
+#include <bit>
 
 #include <ATen/ops/_unique.h>
 #include <ATen/ops/flatten.h>
@@ -30,6 +31,11 @@ bool isTable(std::int64_t distinct, std::int64_t elements)
     return distinct >= 2 && distinct <= kMaxEntries && elements >= kElementsPerEntry * distinct;
 }
 
+int bitsOf(std::int64_t entries)
+{
+    return std::bit_width(static_cast<std::uint64_t>(entries - 1));
+}
+
 } // namespace
 
 std::optional<ValueTable> LoadedModel::valueTable(ValueId input) const
@@ -38,15 +44,15 @@ std::optional<ValueTable> LoadedModel::valueTable(ValueId input) const
     if (!tensor.defined() || tensor.dim() < 2 || !tensor.is_floating_point() || tensor.numel() < 2 * kElementsPerEntry)
         return std::nullopt;
     // Most weights are dismissed by a probe: thousands of elements with as many values.
+    std::optional<ValueTable> best;
     const at::Tensor flat = tensor.flatten();
-    const std::int64_t probe = std::min(kProbe, flat.numel());
-    const bool probeFits = distinctValues(flat.slice(0, 0, probe)) <= kMaxEntries;
-    if (probeFits) {
+    if (distinctValues(flat.slice(0, 0, std::min(kProbe, flat.numel()))) <= kMaxEntries) {
         const std::int64_t distinct = distinctValues(flat);
         if (isTable(distinct, flat.numel()))
-            return ValueTable{distinct, 0};
+            best = ValueTable{distinct, 0};
     }
-    // Tables for groups of rows along axis 0: the largest groups that each have one.
+    // Tables for groups of rows along axis 0. The fewest bits win, and of those the largest groups: five groups with
+    // sixteen entries each also look like one table of eighty.
     for (std::int64_t group = tensor.size(0) / 2; group >= 1; group /= 2) {
         if (tensor.size(0) % group != 0)
             continue;
@@ -58,10 +64,10 @@ std::optional<ValueTable> LoadedModel::valueTable(ValueId input) const
             all = isTable(distinct, rows.numel());
             most = std::max(most, distinct);
         }
-        if (all)
-            return ValueTable{most, group};
+        if (all && (!best || bitsOf(most) < bitsOf(best->entries)))
+            best = ValueTable{most, group};
     }
-    return std::nullopt;
+    return best;
 }
 
 } // namespace dblame
