@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/graph_inline.h"
 #include "core/readers/node_metadata.h"
 #include "core/readers/pt2_arguments.h"
 #include "core/readers/pt2_signature.h"
@@ -374,8 +375,10 @@ Pt2Graph readPt2Graph(const Json &graphModule, const ReadControl *control)
     nameInputsAndOutputs(graphModule, builder.m_graph);
     Pt2Graph result;
     result.graph = std::move(builder.m_graph);
+    const std::vector<std::size_t> origin = inlineGradBlocks(result.graph);
     result.graph.index();
-    result.faults = std::move(builder.m_faults);
+    for (std::size_t node : origin)
+        result.faults.push_back(builder.m_faults[node]);
     for (const std::string &device : devices)
         result.notes.push_back("the program names device " + printable(device) + "; it is run on the CPU");
     return result;
