@@ -45,7 +45,8 @@ public:
     [[nodiscard]] const ModelInfo &info() const override { return m_info; }
     [[nodiscard]] std::vector<StoredTensor> storedTensors() const override;
     [[nodiscard]] std::optional<StoredTensor> stored(ValueId input) const override;
-    [[nodiscard]] std::optional<std::vector<double>> numbers(ValueId input, std::size_t maxElements) const override;
+    [[nodiscard]] std::optional<std::vector<double>> numbers(ValueId input,
+                                                             std::size_t maxElements = 1U << 20U) const override;
     [[nodiscard]] std::optional<ValueTable> valueTable(ValueId input) const override;
     [[nodiscard]] const std::vector<std::string> &nodeFaults() const override { return m_nodeFaults; }
 
