@@ -12,6 +12,9 @@
 #include <QStyleFactory>
 #include <QStyleHints>
 
+// The resources of a static library are linked in when asked for; the macro wants the global namespace.
+static void loadIcons() { Q_INIT_RESOURCE(theme); }
+
 namespace dblame::ui
 {
 
@@ -201,7 +204,8 @@ QToolButton:hover { background: %chip%; }
 QToolButton:focus { border-color: %blue%; }
 QToolButton:checked { background: %chip%; border-color: %line%; }
 QToolButton::menu-indicator { image: none; width: 0; }
-QComboBox::drop-down { border: 0; width: 20px; }
+QComboBox::drop-down { border: 0; width: 22px; }
+QComboBox::down-arrow { image: url(:/dblame/icons/down-%theme%.svg); width: 10px; height: 10px; }
 QComboBox QAbstractItemView { background: %panel%; border: 1px solid %line%; selection-background-color: %selection%;
   selection-color: %text%; outline: 0; }
 
@@ -209,6 +213,11 @@ QLineEdit, QPlainTextEdit, QTextEdit, QSpinBox, QDoubleSpinBox {
   background: %panel%; color: %text%; border: 1px solid %line%; border-radius: 6px; padding: 4px 8px;
   selection-background-color: %blue%; selection-color: %onblue%; }
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus { border-color: %blue%; }
+QSpinBox::up-button, QDoubleSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::down-button {
+  border: 0; background: transparent; width: 18px; }
+QSpinBox::up-arrow, QDoubleSpinBox::up-arrow { image: url(:/dblame/icons/up-%theme%.svg); width: 8px; height: 8px; }
+QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {
+  image: url(:/dblame/icons/down-%theme%.svg); width: 8px; height: 8px; }
 
 QDockWidget { color: %text%; font-size: %titlepx%; font-weight: 600; }
 QDockWidget > QWidget { font-weight: 400; }
@@ -260,6 +269,7 @@ QString sheetOf(const Theme &t)
     const auto put = [&sheet](const char *name, const QString &text) {
         sheet.replace(QLatin1Char('%') + QLatin1String(name) + QLatin1Char('%'), text);
     };
+    put("theme", t.dark ? QStringLiteral("dark") : QStringLiteral("light"));
     put("base", t.base.name());
     put("panel", t.panel.name());
     put("line", t.line.name());
@@ -303,6 +313,7 @@ bool Theme::wantsDark(const QString &name)
 
 void Theme::apply(QApplication &app, const QString &name)
 {
+    loadIcons();
     readDesktop();
     State &s = state();
     s.theme = wantsDark(name) ? darkTheme() : lightTheme();

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include <functional>
+#include <string>
+#include <unordered_map>
+
+#include "ui/graph_builder.h"
+
+namespace dblame::ui {
+
+namespace {
+
+struct Tree {
+    std::vector<GraphGroup> groups;
+    std::vector<int> direct; // nodes whose innermost module it is
+};
+
+// A quantizer node of torchao has no module frames: it stands with the layer it belongs to, which the site knows.
+std::vector<ModuleFrame> framesOf(const GraphDocument &document, const GraphNode &node)
+{
+    if (!node.node.valid())
+        return {};
+    const Graph &graph = node.side == Side::Reference ? document.pair->reference->graph()
+                                                      : document.pair->candidate->graph();
+    std::vector<ModuleFrame> frames;
+    for (const ModuleFrame &frame : graph.node(node.node).modules)
+        if (!frame.path.empty())
+            frames.push_back(frame);
+    return frames;
+}
+
+Tree allGroups(GraphDocument &document)
+{
+    Tree tree;
+    std::unordered_map<std::string, std::int32_t> byKey;
+    for (GraphNode &node : document.nodes) {
+        std::int32_t parent = -1;
+        std::string key;
+        for (const ModuleFrame &frame : framesOf(document, node)) {
+            // Two calls of one module are two groups.
+            key += '/' + (frame.key.empty() ? frame.path : frame.key);
+            const auto [it, fresh] = byKey.try_emplace(key, static_cast<std::int32_t>(tree.groups.size()));
+            if (fresh) {
+                GraphGroup group;
+                group.path = QString::fromStdString(frame.path);
+                group.type = QString::fromStdString(frame.type);
+                group.parent = parent;
+                tree.groups.push_back(std::move(group));
+                tree.direct.push_back(0);
+            }
+            parent = it->second;
+        }
+        node.group = parent;
+        if (parent >= 0)
+            ++tree.direct[parent];
+    }
+    for (std::size_t i = 0; i < tree.groups.size(); ++i)
+        tree.groups[i].members = tree.direct[i];
+    for (std::size_t i = tree.groups.size(); i-- > 0;)
+        if (tree.groups[i].parent >= 0)
+            tree.groups[tree.groups[i].parent].members += tree.groups[i].members;
+    return tree;
+}
+
+} // namespace
+
+void groupByModule(GraphDocument &document)
+{
+    const Tree tree = allGroups(document);
+    // A parent that holds nothing but one child says nothing more than the child: the child stays.
+    std::vector<char> kept(tree.groups.size(), 0), shadowed(tree.groups.size(), 0);
+    for (std::size_t i = 0; i < tree.groups.size(); ++i) {
+        kept[i] = tree.groups[i].members > 1;
+        const std::int32_t parent = tree.groups[i].parent;
+        if (parent >= 0 && tree.groups[parent].members == tree.groups[i].members)
+            shadowed[parent] = 1;
+    }
+    std::vector<std::int32_t> now(tree.groups.size(), -1); // the nearest kept group at or above
+    for (std::size_t i = 0; i < tree.groups.size(); ++i) {
+        const std::int32_t parent = tree.groups[i].parent >= 0 ? now[tree.groups[i].parent] : -1;
+        if (!kept[i] || shadowed[i]) {
+            now[i] = parent;
+            continue;
+        }
+        now[i] = static_cast<std::int32_t>(document.groups.size());
+        GraphGroup group = tree.groups[i];
+        group.parent = parent;
+        group.depth = parent >= 0 ? document.groups[parent].depth + 1 : 0;
+        group.name = group.path;
+        if (parent >= 0 && group.path.startsWith(document.groups[parent].path + QLatin1Char('.')))
+            group.name = group.path.mid(document.groups[parent].path.size() + 1);
+        document.groups.push_back(std::move(group));
+    }
+    for (GraphNode &node : document.nodes)
+        if (node.group >= 0)
+            node.group = now[node.group];
+}
+
+} // namespace dblame::ui

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/graph_scene.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ui/graph_tiles.h"
+#include "ui/node_table_model.h"
+#include "ui/row_words.h"
+
+namespace dblame::ui {
+
+namespace {
+
+constexpr double kTile = 1200; // about a screen
+
+double quietNan() { return std::numeric_limits<double>::quiet_NaN(); }
+
+} // namespace
+
+GraphScene::GraphScene(QObject *parent) : QGraphicsScene(parent)
+{
+    setItemIndexMethod(QGraphicsScene::BspTreeIndex);
+}
+
+GraphScene::~GraphScene() = default;
+
+void GraphScene::setLayout(GraphLayoutResult layout)
+{
+    m_tiles.clear();
+    clear();
+    m_layout = std::move(layout);
+    m_item = m_mark = m_dropItem = -1;
+    m_matched.clear();
+    const std::size_t count = m_layout.items.size();
+    m_members.assign(count, {});
+    for (std::size_t n = 0; n < m_layout.itemOfNode.size(); ++n)
+        if (const std::int32_t item = m_layout.itemOfNode[n]; m_layout.items[item].node < 0)
+            m_members[item].push_back(static_cast<std::int32_t>(n));
+    m_marks.assign(count, {});
+    m_placedMark.assign(m_layout.document ? m_layout.document->marks.size() : 0, -1);
+    for (std::size_t m = 0; m < m_layout.marks.size(); ++m) {
+        m_marks[m_layout.marks[m].item].push_back(static_cast<std::int32_t>(m));
+        m_placedMark[m_layout.marks[m].mark] = static_cast<std::int32_t>(m);
+    }
+    findNeighbours();
+    m_looks.resize(count);
+    m_lit.assign(count, 1);
+    makeTiles();
+    refreshAll();
+    Q_EMIT layoutChanged();
+}
+
+void GraphScene::findNeighbours()
+{
+    m_out.assign(m_layout.items.size(), {});
+    m_in.assign(m_layout.items.size(), {});
+    for (const GraphLine &line : m_layout.lines) {
+        m_out[line.from].push_back(line.to);
+        m_in[line.to].push_back(line.from);
+    }
+    // Across the flow, so that "the first" is the uppermost (leftmost).
+    const auto before = [this](std::int32_t a, std::int32_t b) {
+        const QRectF &p = m_layout.items[a].rect, &q = m_layout.items[b].rect;
+        return m_layout.downwards ? p.x() < q.x() : p.y() < q.y();
+    };
+    for (auto &list : m_out)
+        std::sort(list.begin(), list.end(), before);
+    for (auto &list : m_in)
+        std::sort(list.begin(), list.end(), before);
+}
+
+void GraphScene::makeTiles()
+{
+    std::map<std::tuple<int, int, int>, GraphTile *> tiles;
+    const auto tileAt = [&](GraphTile::Layer layer, const QPointF &at) {
+        const std::tuple key(static_cast<int>(layer), static_cast<int>(std::floor(at.x() / kTile)),
+                             static_cast<int>(std::floor(at.y() / kTile)));
+        GraphTile *&tile = tiles[key];
+        if (tile == nullptr) {
+            tile = new GraphTile(*this, layer);
+            m_tiles.push_back(tile);
+        }
+        return tile;
+    };
+    for (std::size_t i = 0; i < m_layout.outlines.size(); ++i)
+        tileAt(GraphTile::Layer::Outlines, m_layout.outlines[i].rect.center())
+            ->addOutline(static_cast<std::int32_t>(i), m_layout.outlines[i].rect);
+    for (std::size_t l = 0; l < m_layout.lines.size(); ++l) {
+        const auto &points = m_layout.lines[l].points;
+        if (points.size() < 2)
+            continue;
+        // Lines that stay within a screen are one piece; long ones are cut so that no tile grows with them.
+        const QPainterPath whole = linePath(points, m_layout.downwards);
+        const QRectF box = whole.controlPointRect();
+        if (box.width() <= kTile && box.height() <= kTile && points.size() <= 4) {
+            tileAt(GraphTile::Layer::Lines, box.center())->addPiece(whole);
+            continue;
+        }
+        QPointF at = whole.elementAt(0);
+        for (int e = 1; e < whole.elementCount(); ++e) {
+            const QPainterPath::Element element = whole.elementAt(e);
+            QPainterPath piece(at);
+            if (element.type == QPainterPath::CurveToElement) {
+                at = whole.elementAt(e + 2);
+                piece.cubicTo(element, whole.elementAt(e + 1), at);
+                e += 2;
+            } else {
+                at = element;
+                piece.lineTo(at);
+            }
+            tileAt(GraphTile::Layer::Lines, piece.controlPointRect().center())
+                ->addPiece(piece);
+        }
+    }
+    for (std::size_t i = 0; i < m_layout.items.size(); ++i) {
+        QRectF rect = m_layout.items[i].rect.adjusted(-12, -12, 12, 12);
+        for (std::int32_t m : m_marks[i])
+            rect |= markRect(m).adjusted(-5, -5, 14, 8);
+        tileAt(GraphTile::Layer::Nodes, m_layout.items[i].rect.center())->addItem(static_cast<std::int32_t>(i), rect);
+    }
+    if (!m_layout.items.empty())
+        for (const auto layer : {GraphTile::Layer::LitLines, GraphTile::Layer::Above})
+            tileAt(layer, {})->cover(m_layout.bounds.adjusted(-20, -20, 170, 30));
+    for (GraphTile *tile : m_tiles)
+        addItem(tile);
+    // Room to pan past the edge.
+    setSceneRect(m_layout.bounds.adjusted(-2000, -2000, 2000, 2000));
+}
+
+void GraphScene::setTable(NodeTableModel *table)
+{
+    m_table = table;
+    refreshAll();
+}
+
+void GraphScene::refreshRows(int first, int last)
+{
+    if (!m_layout.document)
+        return;
+    m_worst.clear();
+    if (updateRange()) {
+        refreshAll();
+        return;
+    }
+    const auto &nodeOfRow = m_layout.document->nodeOfRow;
+    std::set<std::int32_t> items;
+    for (int row = std::max(first, 0); row <= last && row < static_cast<int>(nodeOfRow.size()); ++row)
+        if (nodeOfRow[row] >= 0)
+            items.insert(m_layout.itemOfNode[nodeOfRow[row]]);
+    for (std::int32_t item : items)
+        updateItem(item);
+    if (!items.empty())
+        Q_EMIT looksChanged();
+}
+
+void GraphScene::updateItem(std::int32_t item)
+{
+    m_looks[item] = lookOf(item);
+    QRectF dirty = m_layout.items[item].rect.adjusted(-4, -4, 6, 6);
+    for (std::int32_t m : m_marks[item])
+        dirty |= markRect(m).adjusted(-5, -5, 14, 8);
+    update(dirty);
+}
+
+void GraphScene::refreshAll()
+{
+    m_worst.clear();
+    updateRange();
+    for (std::size_t i = 0; i < m_layout.items.size(); ++i)
+        m_looks[i] = lookOf(static_cast<std::int32_t>(i));
+    updateDrop();
+    updateLit();
+    update();
+    Q_EMIT looksChanged();
+}
+
+bool GraphScene::updateRange()
+{
+    GraphRange range;
+    if (m_table != nullptr && m_layout.document)
+        for (int row = 0; row < m_table->pairCount(); ++row) {
+            const PairId id(static_cast<std::size_t>(row));
+            const double db = m_table->shownDb(id);
+            // Parameters are exact or far better than any activation: they would flatten the ramp.
+            if (!std::isfinite(db) || !isActivation(m_table->aligned(id).kind))
+                continue;
+            range.low = range.valid() ? std::min(range.low, db) : db;
+            range.high = std::isnan(range.high) ? db : std::max(range.high, db);
+        }
+    // Whole decibels: the legend stands still while a run goes on.
+    range.low = std::floor(range.low);
+    range.high = std::ceil(range.high);
+    if (range == m_range)
+        return false;
+    m_range = range;
+    Q_EMIT rangeChanged();
+    return true;
+}
+
+void GraphScene::updateDrop()
+{
+    m_dropItem = -1;
+    m_dropText.clear();
+    if (m_table == nullptr || !m_table->largestDrop() || !m_layout.document)
+        return;
+    m_dropItem = itemOfRow(m_table->largestDrop()->row);
+    m_dropText = QStringLiteral("largest drop %1 dB").arg(lossDecibels(m_table->largestDrop()->db));
+}
+
+GraphNodeLook GraphScene::lookOf(std::int32_t item) const
+{
+    if (m_layout.items[item].node < 0)
+        return lookOfGroup(item);
+    const GraphNode &node = m_layout.document->nodes[m_layout.items[item].node];
+    GraphNodeLook look;
+    look.name = node.label;
+    look.op = node.op;
+    look.unpaired = node.unpaired;
+    if (node.kind == GraphNode::Kind::Site) {
+        look.shape = GraphNodeLook::Shape::Site;
+        look.observer = node.observer;
+        return look;
+    }
+    if (node.unpaired) {
+        look.state = node.side == Side::Candidate ? QStringLiteral("only in candidate") : QStringLiteral("no partner");
+        return look;
+    }
+    if (!node.row.valid() || m_table == nullptr || static_cast<int>(node.row.get()) >= m_table->pairCount())
+        return look;
+    const NodeReport &report = m_table->report(node.row);
+    // Inputs are the same on both sides; to say so of each would be noise.
+    const bool plainInput = node.kind != GraphNode::Kind::Operator && report.status == RowStatus::Exact;
+    if (report.status == RowStatus::Pending || plainInput)
+        return look;
+    look.state = snrText(report, m_table->signal());
+    look.db = m_table->shownDb(node.row);
+    look.coloured = hasDb(report) && !std::isnan(look.db);
+    look.trouble = report.status == RowStatus::Failed || report.status == RowStatus::ShapeMismatch ||
+                   report.status == RowStatus::Mismatch || report.metrics.nan > 0;
+    return look;
+}
+
+GraphNodeLook GraphScene::lookOfGroup(std::int32_t item) const
+{
+    const GraphGroup &group = m_layout.document->groups[m_layout.items[item].group];
+    GraphNodeLook look;
+    look.shape = GraphNodeLook::Shape::Group;
+    look.name = QStringLiteral("▸ ") + group.path;
+    look.op = QStringLiteral("%1 nodes").arg(m_members[item].size());
+    const PairId worst = rowOfItem(item);
+    if (!worst.valid() || m_table == nullptr)
+        return look;
+    look.db = m_table->shownDb(worst);
+    look.coloured = !std::isnan(look.db);
+    if (look.coloured)
+        look.state = QStringLiteral("worst ") + decibels(look.db);
+    return look;
+}
+
+PairId GraphScene::rowOfItem(std::int32_t item) const
+{
+    if (item < 0)
+        return {};
+    if (m_layout.items[item].node >= 0)
+        return m_layout.document->nodes[m_layout.items[item].node].row;
+    PairId worst;
+    double lowest = quietNan();
+    for (std::int32_t n : m_members[item]) {
+        const PairId row = m_layout.document->nodes[n].row;
+        if (!row.valid())
+            continue;
+        const double db = m_table != nullptr ? m_table->shownDb(row) : quietNan();
+        if (!worst.valid() || (!std::isnan(db) && !(db >= lowest))) {
+            worst = row;
+            lowest = db;
+        }
+    }
+    return worst;
+}
+
+double GraphScene::worstOfGroup(std::int32_t group) const
+{
+    const GraphDocument &document = *m_layout.document;
+    if (m_worst.empty()) {
+        m_worst.assign(document.groups.size(), quietNan());
+        for (const GraphNode &node : document.nodes) {
+            const double db = m_table != nullptr && node.row.valid() ? m_table->shownDb(node.row) : quietNan();
+            if (std::isnan(db))
+                continue;
+            for (std::int32_t g = node.group; g >= 0; g = document.groups[g].parent)
+                if (!(m_worst[g] <= db))
+                    m_worst[g] = db;
+        }
+    }
+    return m_worst[group];
+}
+
+void GraphScene::setPending(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed)
+{
+    m_off = off;
+    m_bypassed = bypassed;
+    m_anyPending = false;
+    for (std::size_t m = 0; m < m_layout.marks.size(); ++m)
+        m_anyPending = m_anyPending || markLook(static_cast<std::int32_t>(m)).pending;
+    update();
+    Q_EMIT looksChanged();
+}
+
+GraphMarkLook GraphScene::markLook(std::int32_t index) const
+{
+    const GraphMark &mark = m_layout.document->marks[m_layout.marks[index].mark];
+    GraphMarkLook look;
+    look.letter = mark.letter();
+    look.watches = mark.watchesOnly;
+    look.instance = mark.instance;
+    std::size_t bypassed = 0;
+    for (auto it = m_bypassed.lower_bound({mark.site, NodeId()}); it != m_bypassed.end() && it->site == mark.site; ++it)
+        ++bypassed;
+    const auto &sites = m_layout.document->pair->sites.sites;
+    const std::size_t readers = std::max<std::size_t>(1, sites[mark.site.get()].readers.size());
+    const bool off = m_off.contains(mark.site) || bypassed >= readers;
+    if (off || !mark.enabled)
+        look.state = GraphMarkLook::State::Off;
+    else if (bypassed > 0)
+        look.state = GraphMarkLook::State::Partly;
+    // What the last run did with it; a change that was not run yet is orange.
+    bool wasOff = false;
+    if (m_table != nullptr && mark.row.valid() && static_cast<int>(mark.row.get()) < m_table->pairCount())
+        for (const SiteReport &site : m_table->report(mark.row).sites)
+            if (site.site == mark.site)
+                wasOff = !site.on;
+    look.pending = mark.enabled && (off != wasOff) && bypassed == 0;
+    if (bypassed > 0 && !wasOff)
+        look.pending = true;
+    return look;
+}
+
+void GraphScene::setCurrent(std::int32_t item, std::int32_t mark)
+{
+    if (item == m_item && mark == m_mark)
+        return;
+    const std::int32_t before = m_item;
+    m_item = item;
+    m_mark = mark;
+    if (m_neighbourhood) {
+        updateLit();
+        update();
+        return;
+    }
+    for (std::int32_t i : {before, item}) {
+        if (i < 0)
+            continue;
+        updateItem(i);
+        // The lines that are drawn stronger.
+        for (const GraphLine &line : m_layout.lines)
+            if (line.from == i || line.to == i)
+                update(linePath(line.points, m_layout.downwards).controlPointRect().adjusted(-8, -8, 8, 8));
+    }
+}
+
+void GraphScene::setNeighbourhood(bool on)
+{
+    m_neighbourhood = on;
+    updateLit();
+    update();
+}
+
+void GraphScene::updateLit()
+{
+    m_dim = m_neighbourhood && m_item >= 0;
+    if (!m_dim)
+        return;
+    m_lit.assign(m_layout.items.size(), 0);
+    m_lit[m_item] = 1;
+    for (const auto *list : {&m_out[m_item], &m_in[m_item]})
+        for (std::int32_t other : *list)
+            m_lit[other] = 1;
+}
+
+void GraphScene::setMatches(const std::vector<std::int32_t> &items)
+{
+    m_matched.clear();
+    if (!items.empty())
+        m_matched.assign(m_layout.items.size(), 0);
+    for (std::int32_t item : items)
+        m_matched[item] = 1;
+    update();
+}
+
+} // namespace dblame::ui
