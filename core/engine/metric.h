@@ -18,7 +18,7 @@ namespace dblame
 struct MetricOptions {
     int channelAxis = -1; // -1: no per-channel sums
     bool histograms = false;
-    bool exact = false; // histogram every element, not one block of 4096 in 8
+    bool exact = false; // histogram every element, not one block of 4096 in 8 (fewer of large tensors)
 };
 
 // Sums of one pair over everything added so far. Adding the same data in the same order gives the same bits,

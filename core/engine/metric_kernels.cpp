@@ -204,12 +204,18 @@ DBLAME_INLINE EnergySums energyLoop(const T *__restrict r, const T *__restrict c
     for (; i + kLanes <= n; i += kLanes)
         for (std::int64_t j = 0; j < kLanes; ++j)
             add(j, r[i + j], c[i + j]);
-    for (std::int64_t j = 0; i + j < n; ++j)
-        add(j, r[i + j], c[i + j]);
     EnergySums s;
     s.rr = fold(rr);
     s.cc = fold(cc);
     s.ee = fold(ee);
+    // Not into the lanes: an index that varies would keep them in memory, which short runs pay for.
+    for (; i < n; ++i) {
+        const double x = static_cast<double>(r[i]);
+        const double y = static_cast<double>(c[i]);
+        s.rr += x * x;
+        s.cc += y * y;
+        s.ee += (y - x) * (y - x);
+    }
     return s;
 }
 
@@ -256,11 +262,13 @@ DBLAME_INLINE void binsLoop(const float *__restrict r, const float *__restrict c
                             std::uint16_t *__restrict rBins, std::uint16_t *__restrict cBins,
                             std::uint16_t *__restrict eBins)
 {
-    for (std::int64_t i = 0; i < n; ++i) {
+    // Three loops: one with three results vectorises half as well.
+    for (std::int64_t i = 0; i < n; ++i)
         rBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(r[i]) >> kBinShift);
+    for (std::int64_t i = 0; i < n; ++i)
         cBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c[i]) >> kBinShift);
+    for (std::int64_t i = 0; i < n; ++i)
         eBins[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(c[i] - r[i]) >> kBinShift);
-    }
 }
 
 DBLAME_INLINE RangeUse rangeLoop(const float *x, std::int64_t n, float low, float high)
