@@ -68,6 +68,8 @@ protected:
     void changeEvent(QEvent *event) override;
 
 private:
+    static constexpr int kTileColumns = 3;
+
     QWidget *buildContent();
     void buildHistogram(QWidget *content, QVBoxLayout *layout);
     void buildChannels(QWidget *content, QVBoxLayout *layout);
@@ -76,7 +78,7 @@ private:
     void readSoon();
     void showEmpty(const QString &words);
     void readHead(PairId row, const NodeReport &report);
-    void readTiles(PairId row, const NodeReport &report);
+    void readTiles(const NodeReport &report);
     void readHistogram(PairId row, const NodeReport &report);
     void readChannels(const NodeReport &report);
     void readSites(PairId row, const NodeReport &report);

@@ -72,7 +72,7 @@ QString zeroPointText(const std::vector<std::int64_t> &zeroPoint)
 // The values a grid can hold: (q - zero point) * scale over q in [quantMin, quantMax].
 QString gridRange(const QuantSpec &spec, const std::vector<double> &scale, const std::vector<std::int64_t> &zeroPoint)
 {
-    if (scale.empty())
+    if (scale.empty() || spec.tableSize > 0 || isFloatingPoint(spec.storage))
         return {};
     double low = INFINITY, high = -INFINITY, narrowest = INFINITY, widest = 0;
     for (std::size_t i = 0; i < scale.size(); ++i) {
@@ -87,6 +87,18 @@ QString gridRange(const QuantSpec &spec, const std::vector<double> &scale, const
     if (scale.size() == 1)
         return rangeText(low, high);
     return QStringLiteral("%1, widths %2 to %3").arg(rangeText(low, high), figure(narrowest), figure(widest));
+}
+
+// Which codes there are: a uniform grid's ends, or how long a lookup table is; float types have theirs by name.
+QString gridText(const QuantSpec &spec)
+{
+    if (spec.tableSize > 0)
+        return QStringLiteral("table of %1 values").arg(spec.tableSize);
+    if (isFloatingPoint(spec.storage))
+        return {};
+    const auto number = [](std::int64_t code) { return decibels(static_cast<double>(code), 0); };
+    return QStringLiteral("%1 to %2 in %3")
+        .arg(number(spec.quantMin), number(spec.quantMax), text(std::string(dtypeName(spec.storage))));
 }
 
 QString useText(const SiteReport &state)
@@ -149,8 +161,6 @@ SiteSection section(const OpenPair &pair, SiteId id, const SiteReport *state, No
     QString spec = text(site.spec.text());
     if (site.spec.granularity == Granularity::PerChannel && out.scale.size() > 1)
         spec += QStringLiteral(" (%1)").arg(out.scale.size());
-    if (site.spec.dynamic)
-        spec += QStringLiteral(", dynamic");
     const QString zeroPoint = zeroPointText(out.zeroPoint);
     if (!zeroPoint.isEmpty() && !(site.spec.symmetric && zeroPoint == QLatin1String("0")))
         spec += QStringLiteral(" · zp %1").arg(zeroPoint);
@@ -166,12 +176,7 @@ SiteSection section(const OpenPair &pair, SiteId id, const SiteReport *state, No
     if (state != nullptr)
         add(out.fields, QStringLiteral("use"), useText(*state));
     add(out.fields, QStringLiteral("form"), QString::fromUtf8(siteFormName(site.form)));
-    add(out.fields, QStringLiteral("grid"),
-        QStringLiteral("%1 to %2 in %3")
-            .arg(decibels(static_cast<double>(site.spec.quantMin), 0),
-                 decibels(static_cast<double>(site.spec.quantMax), 0),
-                 QString::fromUtf8(dtypeName(site.spec.storage).data(),
-                                   static_cast<qsizetype>(dtypeName(site.spec.storage).size()))));
+    add(out.fields, QStringLiteral("grid"), gridText(site.spec));
     add(out.fields, QStringLiteral("instance"), sharedText(pair.sites, id));
     add(out.fields, QStringLiteral("group"), groupText(pair.sites, id));
     add(out.fields, QStringLiteral("site"), text(site.id));

@@ -342,6 +342,11 @@ TEST_F(SnrPlot, ZoomAndReset)
     // A selection outside of the zoomed part brings it into view.
     selection.setCurrent(rowId(Fc));
     EXPECT_TRUE(plot().xAxis->range().contains(9));
+    // Panning away from it is not undone by rows that come in.
+    plot().xAxis->setRange(0, 3);
+    table.update({makeReport(StemConv)});
+    settle();
+    EXPECT_FALSE(plot().xAxis->range().contains(9));
     plot().xAxis->setRange(-50, 500);
     EXPECT_GE(plot().xAxis->range().lower, all.lower);
     EXPECT_LE(plot().xAxis->range().upper, all.upper);
