@@ -41,7 +41,11 @@ missing_packages() {
     done
 }
 
-has_candidate() { LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+has_candidate() {
+    local policy
+    policy=$(LC_ALL=C apt-cache policy "$1" 2>/dev/null) # no pipe into grep -q: it would break the pipe, and fail
+    [[ $policy =~ Candidate:\ [^\(] ]]
+}
 
 as_root() {
     if [[ $(id -u) == 0 ]]; then
