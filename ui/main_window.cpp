@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/main_window.h"
 
+#include <QTableView>
+#include <QPushButton>
 #include <QApplication>
 #include <QComboBox>
 #include <QDockWidget>
@@ -15,6 +17,7 @@
 
 #include "ui/alignment_panel.h"
 #include "ui/edits_text.h"
+#include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/log_panel.h"
@@ -63,6 +66,7 @@ MainWindow::MainWindow(Options options, QWidget *parent)
     makeStatusBar();
     makeMenus();
     connectPanels();
+    connectGraph();
     connectSession();
     m_runner = new Runner(m_options.engine, this);
     connectRunner();
@@ -75,6 +79,9 @@ MainWindow::MainWindow(Options options, QWidget *parent)
 // The engine thread goes first: nothing is delivered to panels that are being destroyed.
 MainWindow::~MainWindow()
 {
+    // Closing hides the docks one by one, when half of the window is gone.
+    for (const Dock &each : m_docks)
+        each.dock->disconnect(this);
     delete m_runner;
 }
 
@@ -116,7 +123,7 @@ void MainWindow::makeDocks()
     setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
     setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
 
-    m_graph = new QWidget;
+    m_graph = new GraphPanel;
     setCentralWidget(m_graph);
     m_layers = new LayersPanel;
     m_plot = new SnrPlotPanel;
@@ -166,8 +173,35 @@ void MainWindow::connectPanels()
     connect(m_inspector, &InspectorPanel::detailRequested, this, [this](PairId row) { m_runner->detail(row); });
     connect(m_nodes, &NodesPanel::filterChanged, m_find, &QLineEdit::setText);
     connect(m_find, &QLineEdit::textChanged, m_nodes, &NodesPanel::setFilter);
+    connect(m_find, &QLineEdit::textChanged, m_graph, &GraphPanel::find);
     connect(m_find, &QLineEdit::returnPressed, this, [this] { m_nodes->selectNext(true); });
     connect(m_selection, &Selection::currentChanged, this, [this](PairId row) { m_skip->setEnabled(row.valid()); });
+}
+
+void MainWindow::connectGraph()
+{
+    m_graph->setTable(m_table);
+    m_graph->setSelection(m_selection);
+    connect(m_graph, &GraphPanel::skipRequested, m_layers, &LayersPanel::toggleRow);
+    connect(m_graph, &GraphPanel::siteToggleRequested, m_layers, &LayersPanel::toggleSite);
+    connect(m_graph, &GraphPanel::skipModuleRequested, m_layers, &LayersPanel::togglePath);
+    connect(m_graph, &GraphPanel::selectInTableRequested, this, [this](PairId row) {
+        m_nodesDock->show();
+        m_nodesDock->raise();
+        m_selection->setCurrent(row);
+        m_nodes->view()->setFocus();
+    });
+    // Large graphs are laid out on the engine thread.
+    connect(m_graph, &GraphPanel::layoutRequested, this, [this](const GraphLayoutRequest &request) {
+        m_runner->layout([this, request](std::stop_token stop) -> Runner::Delivery {
+            auto result = std::make_shared<GraphLayoutResult>(GraphPanel::computeLayout(request, stop));
+            return [this, result] { m_graph->setLayout(std::move(*result)); };
+        });
+    });
+    connect(m_graph, &GraphPanel::layoutCancelRequested, this, [this] {
+        if (m_runner->activity() == Runner::Layout)
+            m_runner->cancel();
+    });
 }
 
 void MainWindow::connectSession()

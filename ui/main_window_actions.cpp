@@ -3,6 +3,7 @@
 // Toolbar, menus and status bar of the main window.
 #include "ui/main_window.h"
 
+#include <QTableView>
 #include <QAction>
 #include <QActionGroup>
 #include <QApplication>
@@ -22,6 +23,7 @@
 
 #include "core/report.h"
 #include "ui/alignment_panel.h"
+#include "ui/graph_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
 #include "ui/nodes_panel.h"
@@ -150,6 +152,10 @@ void MainWindow::makeViewMenu()
     addTheme(tr("As the desktop"), QString());
     addTheme(tr("Light"), QStringLiteral("light"));
     addTheme(tr("Dark"), QStringLiteral("dark"));
+    QMenu *graph = view->addMenu(tr("&Graph"));
+    addEntry(graph, tr("Fit into view"), QKeySequence(tr("Ctrl+0")), [this] { m_graph->fit(); });
+    addEntry(graph, tr("Collapse all groups"), {}, [this] { m_graph->collapseAll(); });
+    addEntry(graph, tr("Expand all groups"), {}, [this] { m_graph->expandAll(); });
     addEntry(view, tr("&Find"), QKeySequence::Find, [this] {
         m_find->setFocus(Qt::ShortcutFocusReason);
         m_find->selectAll();
