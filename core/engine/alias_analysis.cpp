@@ -163,7 +163,7 @@ bool makesNewStorage(const std::string &name)
         "aten::gt",
         "aten::ge",
     };
-    return kFresh.count(name) != 0;
+    return kFresh.count(name) != 0 || name.rfind("dblame::", 0) == 0; // ours never return what they were given
 }
 
 using SymbolSet = std::unordered_set<c10::Symbol>;
@@ -214,34 +214,44 @@ private:
 
 } // namespace
 
-StepAliases aliasesOf(const c10::OperatorHandle &op, const std::vector<Span> &inputsOf,
-                      const std::vector<Span> &outputsOf)
+OperatorAliases aliasesOf(const c10::OperatorHandle &op)
 {
-    StepAliases result;
+    OperatorAliases result;
     const auto &schema = op.schema();
     const auto &arguments = schema.arguments();
     const bool maybe =
         op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) && !makesNewStorage(schema.name());
     std::vector<SymbolSet> argumentSets(arguments.size());
-    for (std::size_t a = 0; a < arguments.size(); ++a) {
+    for (std::uint32_t a = 0; a < arguments.size(); ++a) {
         collect(arguments[a].alias_info(), argumentSets[a]);
         if (writes(arguments[a].alias_info()))
-            for (std::uint32_t i = inputsOf[a].begin; i < inputsOf[a].end; ++i)
-                result.written.push_back(i);
+            result.written.push_back(a);
     }
-    for (std::size_t r = 0; r < schema.returns().size() && r < outputsOf.size(); ++r) {
+    for (std::uint32_t r = 0; r < schema.returns().size(); ++r) {
         SymbolSet returnSets;
         collect(schema.returns()[r].alias_info(), returnSets);
-        for (std::size_t a = 0; a < arguments.size(); ++a) {
+        for (std::uint32_t a = 0; a < arguments.size(); ++a) {
             const bool shares = std::any_of(returnSets.begin(), returnSets.end(),
-                                            [&](c10::Symbol s) { return argumentSets[a].count(s) != 0; }) ||
-                                (maybe && returnSets.empty());
-            if (!shares)
-                continue;
-            for (std::uint32_t o = outputsOf[r].begin; o < outputsOf[r].end; ++o)
-                for (std::uint32_t i = inputsOf[a].begin; i < inputsOf[a].end; ++i)
-                    result.shared.emplace_back(o, i);
+                                            [&](c10::Symbol s) { return argumentSets[a].count(s) != 0; });
+            if (shares || (maybe && returnSets.empty()))
+                result.shared.emplace_back(r, a);
         }
+    }
+    return result;
+}
+
+StepAliases aliasesOf(const OperatorAliases &op, const std::vector<Span> &inputsOf, const std::vector<Span> &outputsOf)
+{
+    StepAliases result;
+    for (std::uint32_t a : op.written)
+        for (std::uint32_t i = inputsOf[a].begin; i < inputsOf[a].end; ++i)
+            result.written.push_back(i);
+    for (const auto &[r, a] : op.shared) {
+        if (r >= outputsOf.size())
+            continue;
+        for (std::uint32_t o = outputsOf[r].begin; o < outputsOf[r].end; ++o)
+            for (std::uint32_t i = inputsOf[a].begin; i < inputsOf[a].end; ++i)
+                result.shared.emplace_back(o, i);
     }
     return result;
 }

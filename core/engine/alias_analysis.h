@@ -11,15 +11,22 @@
 namespace dblame
 {
 
-// From an operator's schema: arguments with a write annotation (out= included) are written; returns share
-// with arguments of the same alias set. Composite operators without annotations may hand back an argument
-// (dropout outside training, type_as), so their outputs count as sharing with every tensor they read unless
-// the operator is known to make new storage. `inputsOf[i]` = positions [begin, end) in the node's inputs that
-// belong to schema argument i; `outputsOf[r]` = positions in the flattened outputs that belong to return r.
+// What an operator's schema says, by positions of arguments and returns: arguments with a write annotation (out=
+// included) are written; returns share with arguments of the same alias set. Composite operators without annotations
+// may hand back an argument (dropout outside training, type_as), so their returns count as sharing with every argument
+// unless the operator is known to make new storage.
+struct OperatorAliases {
+    std::vector<std::uint32_t> written;                          // arguments
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> shared; // (return, argument)
+};
+[[nodiscard]] OperatorAliases aliasesOf(const c10::OperatorHandle &op);
+
 struct Span {
     std::uint32_t begin = 0, end = 0;
 };
-[[nodiscard]] StepAliases aliasesOf(const c10::OperatorHandle &op, const std::vector<Span> &inputsOf,
+// The same for one node: `inputsOf[i]` = positions in the node's inputs that belong to argument i; `outputsOf[r]` =
+// positions in its flattened outputs that belong to return r.
+[[nodiscard]] StepAliases aliasesOf(const OperatorAliases &op, const std::vector<Span> &inputsOf,
                                     const std::vector<Span> &outputsOf);
 
 // The alias classes of one graph (or of a rewired view of it).

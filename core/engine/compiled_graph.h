@@ -91,9 +91,10 @@ enum class SizeOp : std::uint8_t {
     GetItem,
 };
 
-enum class HopKind : std::uint8_t { SetGradEnabled, Autocast, Cond, WhileLoop, Map, InvokeSubgraph };
+enum class HopKind : std::uint8_t { SetGradEnabled, Autocast, Cond, WhileLoop, Map, InvokeSubgraph, OutDtype };
 
 struct CompiledGraph;
+struct Step;
 
 struct HigherOrder {
     HopKind kind = HopKind::SetGradEnabled;
@@ -104,7 +105,12 @@ struct HigherOrder {
     ListItem predicate;                        // cond
     bool enabled = true;                       // autocast
     std::optional<bool> cacheEnabled;
-    std::optional<at::ScalarType> dtype;
+    std::optional<at::ScalarType> dtype; // autocast, out_dtype
+    std::unique_ptr<Step> call;          // out_dtype: the operator on all of the node's inputs
+    HigherOrder();
+    ~HigherOrder();
+    HigherOrder(const HigherOrder &) = delete;
+    HigherOrder &operator=(const HigherOrder &) = delete;
 };
 
 // What the outputs of a node may share storage with, and what it writes; positions in the node's inputs.
@@ -141,6 +147,10 @@ struct CompiledGraph {
     std::vector<std::uint32_t> useCounts; // per value: reads by nodes and by the graph's outputs
     GraphAliases aliases;
 };
+
+// The call of an operator that a higher-order operator names, with positional arguments. Throws CompileFault.
+[[nodiscard]] std::unique_ptr<Step> compileCall(const std::string &target, std::vector<NamedArgument> positional,
+                                                std::uint32_t &nextInput);
 
 // Compiles a graph and everything below it. `modelFaults` (may be empty): per node, what the reader found.
 [[nodiscard]] std::unique_ptr<CompiledGraph> compileGraph(const Graph &graph,

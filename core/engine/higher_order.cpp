@@ -3,6 +3,8 @@
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/native/TypeProperties.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/select.h>
 #include <ATen/ops/stack.h>
 
@@ -89,6 +91,19 @@ void compileAutocast(Operands &in, HigherOrder &hop)
     hop.enabled = enabled.toBool();
     if (cache.isBool())
         hop.cacheEnabled = cache.toBool();
+}
+
+// out_dtype(operator, dtype, arguments...): the operator computed and returned in another type.
+void compileOutDtype(Operands &in, HigherOrder &hop)
+{
+    const auto *op = std::get_if<OperatorArg>(&in.peek());
+    ++in.at;
+    const auto dtype = in.literal();
+    if (!op || !dtype.isInt())
+        throw CompileFault("out_dtype has operands of the wrong kind");
+    hop.dtype = static_cast<at::ScalarType>(dtype.toInt());
+    hop.call = compileCall(
+        op->name, {in.node.inputs.begin() + static_cast<std::ptrdiff_t>(in.at), in.node.inputs.end()}, in.nextInput);
 }
 
 // Which operand of the graph's inputs: item k of `operands` feeds graph input k.
@@ -203,6 +218,35 @@ std::vector<c10::IValue> runMap(const HigherOrder &hop, std::vector<c10::IValue>
     return stacked;
 }
 
+// As torch's fallback on the CPU: all tensors in the type that they promote to together with the result's.
+std::vector<c10::IValue> runOutDtype(const HigherOrder &hop, std::vector<c10::IValue> values,
+                                     const std::stop_token &stop)
+{
+    at::native::ResultTypeState types;
+    const auto promote = [&](const c10::IValue &v) {
+        if (v.isTensor() || v.isInt() || v.isDouble() || v.isBool())
+            types = at::native::update_result_type_state(fitValue(v, Fit::Tensor).toTensor(), types);
+    };
+    for (const auto &v : values)
+        promote(v);
+    const auto &arguments = hop.call->arguments;
+    for (std::size_t a = 0; a < arguments.size(); ++a)
+        if (arguments[a].kind == ArgumentTemplate::Kind::Constant &&
+            !hop.call->op->schema().arguments()[a].default_value())
+            promote(arguments[a].constant);
+    promote(at::ones({1}, *hop.dtype));
+    const auto common = at::native::result_type(types);
+    std::vector<Slot> slots;
+    for (auto &v : values) {
+        slots.push_back(static_cast<Slot>(slots.size()));
+        if (v.isTensor())
+            v = v.toTensor().to(common);
+    }
+    StepScratch scratch;
+    runStep(*hop.call, slots.data(), values, scratch, stop);
+    return {scratch.stack.at(0).toTensor().to(*hop.dtype)};
+}
+
 } // namespace
 
 void compileHigherOrder(const CompiledGraph &owner, const Node &node, const std::string &name, Step &step,
@@ -225,6 +269,12 @@ void compileHigherOrder(const CompiledGraph &owner, const Node &node, const std:
         addGraph(*hop, in.graph(), name);
         (void)in.literal(); // an id of the exporter
         in.appendRest(hop->operands);
+    } else if (name == "out_dtype") {
+        hop->kind = HopKind::OutDtype;
+        compileOutDtype(in, *hop);
+        step.hop = std::move(hop);
+        step.kind = Step::Kind::HigherOrder;
+        return;
     } else if (name == "cond") {
         hop->kind = HopKind::Cond;
         std::vector<ListItem> predicate;
@@ -291,6 +341,8 @@ std::vector<c10::IValue> runHigherOrder(const HigherOrder &hop, const std::vecto
         return runLoop(hop, std::move(values), stop);
     case HopKind::Map:
         return runMap(hop, std::move(values), stop);
+    case HopKind::OutDtype:
+        return runOutDtype(hop, inputs, stop);
     default:
         return runGraph(*hop.graphs[0], hop.names[0], values, stop);
     }

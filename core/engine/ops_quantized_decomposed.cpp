@@ -161,7 +161,7 @@ std::tuple<Tensor, Tensor> chooseQParams(const Tensor &input, std::int64_t qmin,
     const double lo = min.item().toDouble(), hi = max.item().toDouble();
     if (lo == std::numeric_limits<double>::infinity() && hi == -std::numeric_limits<double>::infinity())
         return {at::full({1}, 1.0, at::kFloat), at::full({1}, 0, at::kLong)}; // nothing was observed
-    TORCH_CHECK(!(lo > hi), "min ", lo, " should be less than max ", hi); // NaN goes on, as in Python
+    TORCH_CHECK(!(lo > hi), "min ", lo, " should be less than max ", hi);     // NaN goes on, as in Python
     const Tensor epsTensor = at::full({1}, eps, at::kFloat);
     const Tensor negative = at::minimum(min, at::zeros_like(min));
     const Tensor positive = at::maximum(max, at::zeros_like(max));

@@ -21,6 +21,7 @@ struct FoundOperator {
     std::optional<c10::OperatorHandle> handle;
     OperatorName name;
     std::string fault;
+    OperatorAliases aliases;
     bool random = false;
 };
 
@@ -38,16 +39,51 @@ FoundOperator findOperator(const std::string &target)
         return found;
     }
     found.handle = c10::Dispatcher::singleton().findSchema({name->registered(), name->overload});
-    if (!found.handle)
+    if (!found.handle) {
         found.fault = "needs " + name->shown();
-    else
-        found.random = found.handle->hasTag(at::Tag::nondeterministic_seeded);
+        return found;
+    }
+    found.random = found.handle->hasTag(at::Tag::nondeterministic_seeded);
+    found.aliases = aliasesOf(*found.handle);
     return found;
 }
 
 std::string plural(std::size_t n, const char *word)
 {
     return std::to_string(n) + " " + word + (n == 1 ? "" : "s");
+}
+
+void fitArguments(const Node &node, const FoundOperator &found, Step &step, std::vector<Span> &inputsOf,
+                  std::uint32_t &nextInput)
+{
+    const auto &arguments = found.handle->schema().arguments();
+    const std::string shown = found.name.shown();
+    step.arguments.resize(arguments.size());
+    std::vector<char> given(arguments.size());
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+        const auto &input = node.inputs[k];
+        std::size_t a = 0;
+        while (a < arguments.size() && arguments[a].name() != input.name)
+            ++a;
+        if (a == arguments.size() && input.name.empty() && k < arguments.size())
+            a = k;
+        if (a == arguments.size())
+            throw CompileFault(shown + " has no argument " + input.name);
+        if (given[a] != 0)
+            throw CompileFault("argument " + input.name + " of " + shown + " is given twice");
+        given[a] = 1;
+        inputsOf[a].begin = nextInput;
+        step.arguments[a] =
+            fitArgument(input.value, &arguments[a], nextInput, "argument " + arguments[a].name() + " of " + shown);
+        inputsOf[a].end = nextInput;
+    }
+    for (std::size_t a = 0; a < arguments.size(); ++a) {
+        if (given[a] != 0)
+            continue;
+        if (!arguments[a].default_value())
+            throw CompileFault("argument " + arguments[a].name() + " of " + shown + " is missing");
+        step.arguments[a].constant = *arguments[a].default_value();
+    }
 }
 
 class Compiler
@@ -116,44 +152,12 @@ private:
         step.op = found.handle;
         const auto &schema = found.handle->schema();
         std::vector<Span> inputsOf(schema.arguments().size());
-        fitArguments(node, found, step, inputsOf);
+        std::uint32_t nextInput = 0;
+        fitArguments(node, found, step, inputsOf, nextInput);
         const auto outputsOf = checkOutputs(node, found);
-        step.aliases = aliasesOf(*found.handle, inputsOf, outputsOf);
+        step.aliases = aliasesOf(found.aliases, inputsOf, outputsOf);
         if (found.random)
             step.random = m_random++;
-    }
-
-    static void fitArguments(const Node &node, const FoundOperator &found, Step &step, std::vector<Span> &inputsOf)
-    {
-        const auto &arguments = found.handle->schema().arguments();
-        const std::string shown = found.name.shown();
-        step.arguments.resize(arguments.size());
-        std::vector<char> given(arguments.size());
-        std::uint32_t nextInput = 0;
-        for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-            const auto &input = node.inputs[k];
-            std::size_t a = 0;
-            while (a < arguments.size() && arguments[a].name() != input.name)
-                ++a;
-            if (a == arguments.size() && input.name.empty() && k < arguments.size())
-                a = k;
-            if (a == arguments.size())
-                throw CompileFault(shown + " has no argument " + input.name);
-            if (given[a] != 0)
-                throw CompileFault("argument " + input.name + " of " + shown + " is given twice");
-            given[a] = 1;
-            inputsOf[a].begin = nextInput;
-            step.arguments[a] =
-                fitArgument(input.value, &arguments[a], nextInput, "argument " + arguments[a].name() + " of " + shown);
-            inputsOf[a].end = nextInput;
-        }
-        for (std::size_t a = 0; a < arguments.size(); ++a) {
-            if (given[a] != 0)
-                continue;
-            if (!arguments[a].default_value())
-                throw CompileFault("argument " + arguments[a].name() + " of " + shown + " is missing");
-            step.arguments[a].constant = *arguments[a].default_value();
-        }
     }
 
     // Per return: the positions of its values in Node::outputValues().
@@ -189,6 +193,26 @@ private:
 };
 
 } // namespace
+
+HigherOrder::HigherOrder() = default;
+HigherOrder::~HigherOrder() = default;
+
+std::unique_ptr<Step> compileCall(const std::string &target, std::vector<NamedArgument> positional,
+                                  std::uint32_t &nextInput)
+{
+    const FoundOperator found = findOperator(target);
+    if (!found.fault.empty())
+        throw CompileFault(found.fault);
+    auto step = std::make_unique<Step>();
+    step->kind = Step::Kind::Operator;
+    step->op = found.handle;
+    std::vector<Span> inputsOf(found.handle->schema().arguments().size());
+    Node call;
+    call.inputs = std::move(positional);
+    fitArguments(call, found, *step, inputsOf, nextInput);
+    step->inputsEnd = nextInput;
+    return step;
+}
 
 std::unique_ptr<CompiledGraph> compileGraph(const Graph &graph, const std::vector<std::string> &modelFaults)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/engine/program_impl.h"
 
@@ -24,6 +25,8 @@ public:
         m_impl.derivedAt.assign(values, -1);
         m_impl.overridden.assign(values, 0);
         m_state.assign(values, State::Unknown);
+        for (const auto &[edge, target] : m_impl.rewiring.redirectFor)
+            m_edgesOf.insert(edge.first);
         for (const auto &[value, tensor] : m_impl.rewiring.given)
             m_impl.overridden[value.get()] = 1;
         for (const auto &[value, substitute] : m_impl.rewiring.computed)
@@ -43,32 +46,49 @@ public:
 private:
     enum class State : std::uint8_t { Unknown, Open, Done };
 
+    // What `reader` sees when it reads `value`. Redirects are followed one by one, not to the end at once: a value
+    // in between may be a copy that its own readers write to.
     Slot slotFor(NodeId reader, ValueId value)
     {
-        const bool edge = reader.valid() && m_impl.rewiring.redirectFor.count({reader, value}) != 0;
-        if (!edge && m_state[value.get()] == State::Done)
+        if (reader.valid() && m_edgesOf.count(reader) != 0 && m_impl.resolve(reader, value) != value)
+            for (ValueId at = value;;) {
+                if (const auto edge = m_impl.rewiring.redirectFor.find({reader, at});
+                    edge != m_impl.rewiring.redirectFor.end())
+                    return redirected(value, nextHop(reader, value), slotFor(reader, nextHop(reader, value)));
+                const auto next = m_impl.rewiring.redirect.find(at);
+                if (next == m_impl.rewiring.redirect.end())
+                    break; // no edge of its own on the way: as for everyone
+                at = next->second;
+            }
+        if (m_state[value.get()] == State::Done)
             return m_impl.slotOf[value.get()];
-        if (!edge && m_state[value.get()] == State::Open) // a substitute that reads itself: leave it alone
+        if (m_state[value.get()] == State::Open) // a substitute that reads itself: leave it alone
             return static_cast<Slot>(value.get());
-        if (!edge)
-            m_state[value.get()] = State::Open;
-        const ValueId target = m_impl.resolve(edge ? reader : NodeId{}, value);
-        Slot slot = 0;
-        if (target == value) {
-            slot = own(value);
-        } else {
-            const Slot source = slotFor(NodeId{}, target);
-            const std::uint32_t point = readPoint(value, target);
-            // Written through the redirected value, or written after the nodes that used to read it.
-            const bool copy =
-                m_base.hot[value.get()] != 0 || m_base.writtenFrom(static_cast<Slot>(target.get()), point);
-            slot = copy ? addDerived({newSlot(), source, value, {}, point, false}) : source;
-        }
-        if (!edge) {
-            m_state[value.get()] = State::Done;
-            m_impl.slotOf[value.get()] = slot;
-        }
+        m_state[value.get()] = State::Open;
+        const bool here = m_impl.resolve(NodeId{}, value) == value; // not redirected, or in a ring
+        const ValueId next = here ? value : nextHop(NodeId{}, value);
+        const Slot slot = here ? own(value) : redirected(value, next, slotFor(NodeId{}, next));
+        m_state[value.get()] = State::Done;
+        m_impl.slotOf[value.get()] = slot;
         return slot;
+    }
+
+    [[nodiscard]] ValueId nextHop(NodeId reader, ValueId value) const
+    {
+        if (reader.valid())
+            if (const auto edge = m_impl.rewiring.redirectFor.find({reader, value});
+                edge != m_impl.rewiring.redirectFor.end())
+                return edge->second;
+        return m_impl.rewiring.redirect.at(value);
+    }
+
+    // `value` is read as `target`, which lies in `source`: there, or in a copy where `value` is written through, or
+    // where `target` is written after the nodes that used to read it.
+    Slot redirected(ValueId value, ValueId target, Slot source)
+    {
+        const std::uint32_t point = readPoint(value, target);
+        const bool copy = m_base.hot[value.get()] != 0 || m_base.writtenFrom(static_cast<Slot>(target.get()), point);
+        return copy ? addDerived({newSlot(), source, value, {}, point, false}) : source;
     }
 
     // The slot of a value that is not redirected.
@@ -79,8 +99,7 @@ private:
         if (it == m_impl.rewiring.computed.end() || m_impl.rewiring.given.count(value) != 0)
             return slot;
         const Slot source = slotFor(NodeId{}, it->second.source);
-        const ValueId read = m_impl.resolve(NodeId{}, it->second.source);
-        return addDerived({slot, source, value, it->second.function, readPoint(value, read), false});
+        return addDerived({slot, source, value, it->second.function, readPoint(value, it->second.source), false});
     }
 
     Slot newSlot()
@@ -128,6 +147,7 @@ private:
     const Graph &m_graph;
     const AliasClasses &m_base;
     std::vector<State> m_state;
+    std::unordered_set<NodeId> m_edgesOf; // readers that have edges of their own
 };
 
 } // namespace

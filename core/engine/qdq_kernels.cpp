@@ -154,8 +154,8 @@ at::Tensor fastDequantizePerChannel(const at::Tensor &q, const at::Tensor &scale
 {
     // Dimensions of size 1 have no place in the order of strides, so the composite may arrange them differently.
     // uint16 does not promote with other integers: the composite says so.
-    bool plain = smallIntegers(q.scalar_type()) && q.scalar_type() != at::kUInt16 && scales.scalar_type() == at::kFloat && scales.dim() == 1 &&
-                 axis >= 0 && q.is_contiguous();
+    bool plain = smallIntegers(q.scalar_type()) && q.scalar_type() != at::kUInt16 &&
+                 scales.scalar_type() == at::kFloat && scales.dim() == 1 && axis >= 0 && q.is_contiguous();
     for (const auto size : q.sizes())
         plain = plain && size > 1;
     plain = plain && scales.size(0) == q.size(axis);
