@@ -7,6 +7,7 @@
 
 #include "core/graph_inline.h"
 #include "core/readers/node_metadata.h"
+#include "core/readers/operator_returns.h"
 #include "core/readers/pt2_arguments.h"
 #include "core/readers/pt2_signature.h"
 #include "core/readers/zip_archive.h"
@@ -172,11 +173,24 @@ private:
         int outputIndex = 0;
         for (const Json &output : listField(json, "outputs"))
             node.outputs.push_back(nodeOutput(output, id, outputIndex));
+        checkOutputCount(node);
         if (const Json *metadata = optionalField(json, "metadata"))
             readNodeMetadata(*metadata, node);
         nameNode(json, node, taken);
         m_graph.nodes.push_back(std::move(node));
         m_faults.push_back(m_fault);
+    }
+
+    // One entry for each value that the operator returns; operators that are not here are left to the engine.
+    void checkOutputCount(const Node &node)
+    {
+        const auto [it, isNew] = m_returns.try_emplace(node.target);
+        if (isNew)
+            it->second = operatorReturns(node.target);
+        if (it->second && *it->second != node.outputs.size())
+            throw ReadError(printable(dispatcherName(node.target)) + " returns " + std::to_string(*it->second) +
+                            (*it->second == 1 ? " value" : " values") + ", the file names " +
+                            std::to_string(node.outputs.size()));
     }
 
     void nameNode(const Json &json, Node &node, std::unordered_map<std::string, int> &taken) const
@@ -359,7 +373,8 @@ private:
     const ReadControl *m_control;
     std::set<std::string> &m_devices; // replaced by the CPU
     std::unordered_map<std::string, ValueId> m_values;
-    std::string m_fault; // of the node being read
+    std::unordered_map<std::string, std::optional<std::size_t>> m_returns; // by target: looked up once
+    std::string m_fault;                                                   // of the node being read
     bool m_nodesRead = false;
 };
 
