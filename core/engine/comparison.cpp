@@ -5,21 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <map>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include <ATen/Parallel.h>
-#include <ATen/Version.h>
 #include <c10/core/InferenceMode.h>
-#include <torch/version.h>
 
-#include "core/engine/lockstep.h"
+#include "core/engine/pair_comparison.h"
 #include "core/engine/reference_weights.h"
-#include "core/engine/row_figures.h"
-#include "core/engine/site_plan.h"
 #include "core/graph_query.h"
 
 namespace dblame
@@ -30,8 +23,6 @@ namespace
 
 using Clock = std::chrono::steady_clock;
 
-// A row counts as float again from here on: what float32 arithmetic itself differs by in other orders of summation.
-constexpr double kFloatAgainDb = 110.0;
 // How often rows are handed to the sink while a batch runs.
 constexpr std::chrono::milliseconds kFlushEvery{20};
 
@@ -43,95 +34,24 @@ bool sameFigures(const RunOptions &a, const RunOptions &b)
            a.cacheBytes == b.cacheBytes;
 }
 
-class PairComparison final : public Comparison
+} // namespace
+
+Result<Plan> PairComparison::plan(const EditSet &edits)
 {
-public:
-    PairComparison(std::shared_ptr<const LoadedModel> reference, std::shared_ptr<const LoadedModel> candidate,
-                   std::shared_ptr<const LoadedInputs> inputs, const std::vector<HandPair> &hand)
-        : m_reference(std::move(reference)), m_candidate(std::move(candidate)), m_inputs(std::move(inputs)),
-          m_sites(recognizeSites(*m_candidate)), m_alignment(align(*m_reference, *m_candidate, m_sites, hand)),
-          m_planner(m_reference, m_candidate, m_sites, m_alignment),
-          m_refProgram(Program::compile(m_reference)->rewired({})), m_candProgram(Program::compile(m_candidate))
-    {
+    const c10::InferenceMode guard;
+    Plan plan = m_planner.plan(edits);
+    const Variant next = variant(edits);
+    const auto dirty = dirtyValues(m_last ? m_last->variant : variant({}), next);
+    plan.nodesTotal = static_cast<int>(m_candidate->graph().nodes.size());
+    for (const Node &node : m_candidate->graph().nodes) {
+        const auto outputs = node.outputValues();
+        plan.nodesToRerun +=
+            std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return dirty[v.get()] != 0; });
     }
-
-    const SiteTable &sites() const override { return m_sites; }
-    const Alignment &alignment() const override { return m_alignment; }
-
-    Result<Plan> plan(const EditSet &edits) override
-    {
-        const c10::InferenceMode guard;
-        Plan plan = m_planner.plan(edits);
-        const Variant next = variant(edits);
-        const auto dirty = dirtyValues(m_last ? m_last->variant : variant({}), next);
-        plan.nodesTotal = static_cast<int>(m_candidate->graph().nodes.size());
-        for (const Node &node : m_candidate->graph().nodes) {
-            const auto outputs = node.outputValues();
-            plan.nodesToRerun +=
-                std::any_of(outputs.begin(), outputs.end(), [&](ValueId v) { return dirty[v.get()] != 0; });
-        }
-        if (plan.nodesToRerun == 0 && !edits.empty() && edits != (m_last ? m_last->edits : EditSet{}))
-            plan.notes.push_back("no effect: no value of the candidate changes");
-        return plan;
-    }
-
-    Result<RunReport> run(const EditSet &edits, const RunOptions &given, ReportSink &sink,
-                          std::stop_token stop) override;
-    Result<NodeReport> detail(PairId row, std::stop_token stop) override;
-
-private:
-    // The candidate under some edits.
-    struct Variant {
-        Rewiring rewiring;
-        std::shared_ptr<const Program> program;
-    };
-    struct Finished {
-        EditSet edits;
-        RunOptions options;
-        Variant variant;
-        RunReport report;
-        RunCache cache;
-    };
-    // One pass over the batches for some of the rows.
-    struct Pass {
-        std::vector<RowValues> rows;
-        std::vector<std::optional<RowFigures>> figures;            // per alignment row
-        std::vector<double> refMs, candMs;                         // per node
-        std::map<NodeId, std::pair<double, std::int64_t>> dynamic; // choose_qparams node -> last scale, zero point
-        std::vector<std::vector<std::pair<ValueId, c10::IValue>>> freshRef, freshCand; // per batch
-    };
-
-    Variant variant(const EditSet &edits) const
-    {
-        Variant result;
-        result.rewiring = m_planner.rewiring(edits);
-        result.program = m_candProgram->rewired(result.rewiring);
-        return result;
-    }
-
-    std::vector<char> dirtyValues(const Variant &before, const Variant &after) const;
-    RowValues valuesOf(PairId id, const Program &program) const;
-    bool passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty, const RunCache *cache,
-                  const EditSet &edits, const RunOptions &options, ReportSink *sink, const std::stop_token &stop);
-    NodeReport reportOf(PairId id, Pass &pass, const EditSet &edits, bool final) const;
-    std::vector<SiteReport> siteReports(const AlignedPair &pair, const Pass &pass, const EditSet &edits) const;
-    void finish(RunReport &report, const EditSet &edits, const RunOptions &options) const;
-    void addWarnings(RunReport &report, const EditSet &edits) const;
-    std::int64_t batchCount(const RunOptions &options) const
-    {
-        const auto all = static_cast<std::int64_t>(m_inputs->m_batches.size());
-        return options.limitBatches > 0 ? std::min(all, options.limitBatches) : all;
-    }
-
-    std::shared_ptr<const LoadedModel> m_reference, m_candidate;
-    std::shared_ptr<const LoadedInputs> m_inputs;
-    SiteTable m_sites;
-    Alignment m_alignment;
-    SitePlanner m_planner;
-    std::shared_ptr<const Program> m_refProgram, m_candProgram;
-    const Rewiring m_noRewiring;
-    std::optional<Finished> m_last;
-};
+    if (plan.nodesToRerun == 0 && !edits.empty() && edits != (m_last ? m_last->edits : EditSet{}))
+        plan.notes.push_back("no effect: no value of the candidate changes");
+    return plan;
+}
 
 // Values of the candidate that can differ between two variants: everything behind a node that reads something else
 // than before, or behind a value that is made in another way.
@@ -287,124 +207,6 @@ bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vec
     return true;
 }
 
-std::vector<SiteReport> PairComparison::siteReports(const AlignedPair &pair, const Pass &pass,
-                                                    const EditSet &edits) const
-{
-    std::vector<SiteId> ids = pair.inputSites;
-    if (pair.site.valid())
-        ids.insert(ids.begin(), pair.site);
-    std::vector<SiteReport> reports;
-    for (SiteId id : ids) {
-        const QuantSite &site = m_sites.site(id);
-        SiteReport report;
-        report.site = id;
-        report.on = !site.watchesOnly && site.enabled;
-        report.scale = site.scale;
-        report.zeroPoint = site.zeroPoint;
-        const auto seen = site.nodes.empty() ? pass.dynamic.end() : pass.dynamic.find(site.nodes.front());
-        if (seen != pass.dynamic.end()) {
-            report.scale = {seen->second.first};
-            report.zeroPoint = {seen->second.second};
-        }
-        if (edits.off.contains(id) && m_planner.refusal(id).empty()) {
-            report.on = false;
-            report.change = "float here";
-        } else if (const auto spec = edits.respecified.find(id); spec != edits.respecified.end()) {
-            report.change = spec->second.text();
-        }
-        for (const EdgeBypass &edge : edits.bypassed)
-            if (edge.site == id && report.on)
-                report.change += (report.change.empty() ? "float on the edge to " : ", ") +
-                                 m_candidate->graph().node(edge.reader).name;
-        reports.push_back(std::move(report));
-    }
-    return reports;
-}
-
-NodeReport PairComparison::reportOf(PairId id, Pass &pass, const EditSet &edits, bool final) const
-{
-    const AlignedPair &pair = m_alignment.pairs[id.get()];
-    NodeReport report;
-    report.row = id;
-    report.sites = siteReports(pair, pass, edits);
-    if (auto &figures = pass.figures[id.get()])
-        figures->fill(report, final);
-    const auto timeOf = [](const Graph &graph, ValueId value, const std::vector<double> &times) {
-        const NodeId producer = value.valid() ? graph.value(value).producer : NodeId{};
-        return producer.valid() ? times[producer.get()] : 0.0;
-    };
-    report.ms =
-        timeOf(m_reference->graph(), pair.ref, pass.refMs) + timeOf(m_candidate->graph(), pair.cand, pass.candMs);
-    return report;
-}
-
-void PairComparison::finish(RunReport &report, const EditSet &edits, const RunOptions &options) const
-{
-    report.signal = options.signal;
-    report.threads = options.threads;
-    report.cpu = at::get_cpu_capability();
-    report.libtorch = TORCH_VERSION;
-    report.inputs = m_inputs->info();
-    report.skipped = m_planner.offIds(edits);
-    report.changed = m_planner.changedIds(edits);
-    for (const auto &output : m_reference->graph().outputs) {
-        if (output.kind != OutputKind::User || !output.value.valid())
-            continue;
-        const auto row = m_alignment.rowOfRef[output.value.get()];
-        if (row < 0)
-            continue;
-        report.outputSnrDb.push_back(report.rows[static_cast<std::size_t>(row)].metrics.snrDb);
-        report.outputSqnrDb.push_back(report.rows[static_cast<std::size_t>(row)].metrics.sqnrDb);
-    }
-    findDrops(report, m_alignment, m_reference->graph(), options.signal);
-    addWarnings(report, edits);
-}
-
-void PairComparison::addWarnings(RunReport &report, const EditSet &edits) const
-{
-    for (const std::string &note : m_alignment.notes)
-        report.warnings.push_back(note);
-    for (const std::string &note : m_inputs->info().notes)
-        report.warnings.push_back(note);
-    const Plan plan = m_planner.plan(edits);
-    for (const PlannedChange &change : plan.changes)
-        if (change.kind == ChangeKind::Refused)
-            report.warnings.push_back(change.id + " stays quantized: " + change.text);
-    for (const std::string &note : plan.notes)
-        report.warnings.push_back(note);
-    if (!m_planner.everythingOff(edits))
-        return;
-    double worst = INFINITY;
-    std::string where;
-    for (const NodeReport &row : report.rows) {
-        const bool hasDb = row.status == RowStatus::Ok || row.status == RowStatus::Exact;
-        if (hasDb && row.metrics.snrDb < worst) {
-            worst = row.metrics.snrDb;
-            where = m_reference->graph().value(m_alignment.pairs[row.row.get()].ref).name;
-        }
-    }
-    if (worst >= kFloatAgainDb)
-        return;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.1f dB", worst);
-    const std::string still = "with every recognized quantizer off, " + where + " is still at " + text + ": ";
-    // Weights that differ although no site was recognized on them: a grid or palette too small to leave a trace.
-    std::string weights;
-    for (const NodeReport &row : report.rows) {
-        const AlignedPair &pair = m_alignment.pairs[row.row.get()];
-        if (pair.kind == RowKind::Weight && !pair.site.valid() && row.status == RowStatus::Ok &&
-            row.metrics.snrDb < kFloatAgainDb)
-            weights += (weights.empty() ? "" : ", ") + m_reference->graph().input(pair.ref)->target;
-    }
-    if (weights.empty())
-        report.warnings.push_back(still +
-                                  "the difference is not quantization, the candidate's float arithmetic differs");
-    else
-        report.warnings.push_back(still +
-                                  "the stored weights differ from the reference's and nothing in the file says how (" +
-                                  weights + ")");
-}
-
 Result<RunReport> PairComparison::run(const EditSet &edits, const RunOptions &given, ReportSink &sink,
                                       std::stop_token stop)
 try {
@@ -525,8 +327,6 @@ try {
 } catch (const std::exception &error) {
     return fail(ErrorCode::Internal, m_candidate->info().path, error.what());
 }
-
-} // namespace
 
 std::unique_ptr<Comparison> makeComparison(std::shared_ptr<const LoadedModel> reference,
                                            std::shared_ptr<const LoadedModel> candidate,

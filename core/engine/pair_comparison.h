@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Private to comparison*.cpp: full runs and reruns (comparison.cpp), what is said about them (comparison_report.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/engine/comparison.h"
+#include "core/engine/lockstep.h"
+#include "core/engine/row_figures.h"
+#include "core/engine/site_plan.h"
+
+namespace dblame
+{
+
+class PairComparison final : public Comparison
+{
+public:
+    PairComparison(std::shared_ptr<const LoadedModel> reference, std::shared_ptr<const LoadedModel> candidate,
+                   std::shared_ptr<const LoadedInputs> inputs, const std::vector<HandPair> &hand)
+        : m_reference(std::move(reference)), m_candidate(std::move(candidate)), m_inputs(std::move(inputs)),
+          m_sites(recognizeSites(*m_candidate)), m_alignment(align(*m_reference, *m_candidate, m_sites, hand)),
+          m_planner(m_reference, m_candidate, m_sites, m_alignment),
+          m_refProgram(Program::compile(m_reference)->rewired({})), m_candProgram(Program::compile(m_candidate))
+    {
+    }
+
+    const SiteTable &sites() const override { return m_sites; }
+    const Alignment &alignment() const override { return m_alignment; }
+
+    Result<Plan> plan(const EditSet &edits) override;
+
+    Result<RunReport> run(const EditSet &edits, const RunOptions &given, ReportSink &sink,
+                          std::stop_token stop) override;
+    Result<NodeReport> detail(PairId row, std::stop_token stop) override;
+
+private:
+    // The candidate under some edits.
+    struct Variant {
+        Rewiring rewiring;
+        std::shared_ptr<const Program> program;
+    };
+    struct Finished {
+        EditSet edits;
+        RunOptions options;
+        Variant variant;
+        RunReport report;
+        RunCache cache;
+    };
+    // One pass over the batches for some of the rows.
+    struct Pass {
+        std::vector<RowValues> rows;
+        std::vector<std::optional<RowFigures>> figures;            // per alignment row
+        std::vector<double> refMs, candMs;                         // per node
+        std::map<NodeId, std::pair<double, std::int64_t>> dynamic; // choose_qparams node -> last scale, zero point
+        std::vector<std::vector<std::pair<ValueId, c10::IValue>>> freshRef, freshCand; // per batch
+    };
+
+    Variant variant(const EditSet &edits) const
+    {
+        Variant result;
+        result.rewiring = m_planner.rewiring(edits);
+        result.program = m_candProgram->rewired(result.rewiring);
+        return result;
+    }
+
+    std::vector<char> dirtyValues(const Variant &before, const Variant &after) const;
+    RowValues valuesOf(PairId id, const Program &program) const;
+    bool passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty, const RunCache *cache,
+                  const EditSet &edits, const RunOptions &options, ReportSink *sink, const std::stop_token &stop);
+    NodeReport reportOf(PairId id, Pass &pass, const EditSet &edits, bool final) const;
+    std::vector<SiteReport> siteReports(const AlignedPair &pair, const Pass &pass, const EditSet &edits) const;
+    void finish(RunReport &report, const EditSet &edits, const RunOptions &options) const;
+    void addWarnings(RunReport &report, const EditSet &edits) const;
+    std::int64_t batchCount(const RunOptions &options) const
+    {
+        const auto all = static_cast<std::int64_t>(m_inputs->m_batches.size());
+        return options.limitBatches > 0 ? std::min(all, options.limitBatches) : all;
+    }
+
+    std::shared_ptr<const LoadedModel> m_reference, m_candidate;
+    std::shared_ptr<const LoadedInputs> m_inputs;
+    SiteTable m_sites;
+    Alignment m_alignment;
+    SitePlanner m_planner;
+    std::shared_ptr<const Program> m_refProgram, m_candProgram;
+    const Rewiring m_noRewiring;
+    std::optional<Finished> m_last;
+};
+
+} // namespace dblame
