@@ -120,6 +120,7 @@ QJsonObject toJson(const Document &document, const QDir &folder)
     root["signal"] = document.signal == Signal::Candidate ? "candidate" : "reference";
     root["window"] = QJsonObject{{"geometry", QString::fromLatin1(document.geometry.toBase64())},
                                  {"docks", QString::fromLatin1(document.docks.toBase64())},
+                                 {"graph", QString::fromLatin1(document.graph.toBase64())},
                                  {"theme", document.theme}};
     return root;
 }
@@ -142,6 +143,7 @@ Document fromJson(const QJsonObject &root, const QDir &folder)
     const QJsonObject window = root.value("window").toObject();
     document.geometry = QByteArray::fromBase64(window.value("geometry").toString().toLatin1());
     document.docks = QByteArray::fromBase64(window.value("docks").toString().toLatin1());
+    document.graph = QByteArray::fromBase64(window.value("graph").toString().toLatin1());
     document.theme = window.value("theme").toString();
     return document;
 }

@@ -28,7 +28,7 @@ struct Document {
     std::vector<HandPair> hand;
     Signal signal = Signal::Reference;
     // The window's choices.
-    QByteArray geometry, docks;
+    QByteArray geometry, docks, graph;
     QString theme;
 };
 

@@ -237,8 +237,10 @@ bool LayersModel::setData(const QModelIndex &index, const QVariant &, int role)
 
 Qt::ItemFlags LayersModel::flags(const QModelIndex &index) const
 {
+    if (!index.isValid())
+        return Qt::NoItemFlags;
     Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
-    if (index.column() == Name && item(index) != nullptr && stateOf(*item(index), m_edits) != LayerState::None)
+    if (index.column() == Name && stateOf(*item(index), m_edits) != LayerState::None)
         flags |= Qt::ItemIsUserCheckable;
     return flags;
 }

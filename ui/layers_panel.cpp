@@ -256,6 +256,12 @@ void LayersPanel::toggleRow(PairId row)
         m_model->setData(m_model->indexOf(item), {}, Qt::CheckStateRole);
 }
 
+void LayersPanel::togglePath(const QString &path)
+{
+    if (const QModelIndex index = m_model->indexOfPath(path); index.isValid())
+        m_model->setData(index, {}, Qt::CheckStateRole);
+}
+
 void LayersPanel::toggleSite(SiteId site)
 {
     const auto &items = m_model->tree().items;

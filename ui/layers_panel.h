@@ -43,6 +43,7 @@ public:
     // Skips (or quantizes again) the layer that the row belongs to.
     void toggleRow(PairId row);
     void toggleSite(SiteId site);
+    void togglePath(const QString &path); // a module or layer
 
     [[nodiscard]] QTreeView *view() const { return m_view; }
     [[nodiscard]] LayersModel *model() const { return m_model; }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/main_window.h"
 
-#include <QTableView>
-#include <QPushButton>
 #include <QApplication>
 #include <QComboBox>
 #include <QDockWidget>
@@ -10,8 +8,10 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QSettings>
 #include <QSignalBlocker>
+#include <QTableView>
 #include <QToolBar>
 #include <QUndoStack>
 

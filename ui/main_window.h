@@ -28,6 +28,7 @@ namespace dblame::ui
 {
 
 class AlignmentPanel;
+class GraphPanel;
 class InspectorPanel;
 class LayersPanel;
 class LogPanel;
@@ -73,6 +74,7 @@ public:
     [[nodiscard]] AlignmentPanel &alignment() { return *m_alignment; }
     [[nodiscard]] RunsPanel &runs() { return *m_runs; }
     [[nodiscard]] LogPanel &log() { return *m_log; }
+    [[nodiscard]] GraphPanel &graph() { return *m_graph; }
     [[nodiscard]] QString statusText() const; // the status bar's three parts
     [[nodiscard]] QString progressText() const;
     [[nodiscard]] const std::optional<Error> &lastError() const { return m_lastError; }
@@ -92,6 +94,7 @@ private:
     QDockWidget *addDock(const QString &title, QWidget *content, Qt::DockWidgetArea area, QWidget *inTitle = nullptr);
     void showTitleBars();
     void connectPanels();
+    void connectGraph();
     void connectSession();
     void restoreSettings();
     void saveSettings();
@@ -141,7 +144,7 @@ private:
     Selection *m_selection;
 
     LayersPanel *m_layers = nullptr;
-    QWidget *m_graph = nullptr;
+    GraphPanel *m_graph = nullptr;
     SnrPlotPanel *m_plot = nullptr;
     NodesPanel *m_nodes = nullptr;
     AlignmentPanel *m_alignment = nullptr;

@@ -3,7 +3,6 @@
 // Toolbar, menus and status bar of the main window.
 #include "ui/main_window.h"
 
-#include <QTableView>
 #include <QAction>
 #include <QActionGroup>
 #include <QApplication>
@@ -18,6 +17,7 @@
 #include <QPushButton>
 #include <QSettings>
 #include <QStatusBar>
+#include <QTableView>
 #include <QToolBar>
 #include <QUndoStack>
 

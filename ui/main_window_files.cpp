@@ -20,6 +20,7 @@
 #include "core/report_writer.h"
 #include "ui/document.h"
 #include "ui/file_kinds.h"
+#include "ui/graph_panel.h"
 #include "ui/plot_export.h"
 #include "ui/snr_plot_panel.h"
 
@@ -132,6 +133,8 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen)
         restoreState(document->docks);
         showTitleBars();
     }
+    if (!document->graph.isEmpty())
+        m_graph->restoreState(document->graph);
     if (!document->theme.isEmpty())
         chooseTheme(document->theme);
     OpenRequest request;
@@ -150,6 +153,7 @@ bool MainWindow::saveDocumentAs(const QString &path)
     Document document = m_session->toDocument();
     document.geometry = saveGeometry();
     document.docks = saveState();
+    document.graph = m_graph->saveState();
     document.theme = m_theme;
     const auto written = writeDocument(path, document);
     if (!written) {

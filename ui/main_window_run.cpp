@@ -21,6 +21,7 @@
 #include "core/log.h"
 #include "ui/alignment_panel.h"
 #include "ui/edits_text.h"
+#include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
@@ -280,6 +281,7 @@ void MainWindow::showPair()
     const OpenPairPtr &pair = m_session->pair();
     m_selection->setCurrent({});
     m_table->setPair(pair);
+    m_graph->setPair(pair);
     m_plot->setPair(pair);
     m_inspector->setPair(pair);
     m_layers->setPair(pair);
@@ -299,6 +301,7 @@ void MainWindow::showPair()
 
 void MainWindow::showEdits()
 {
+    m_graph->setPendingChanges(m_session->edits().off, m_session->edits().bypassed);
     m_layers->setEdits(m_session->edits(), editsOfShownRun());
     if (m_session->runnable())
         m_runner->plan(m_session->edits());

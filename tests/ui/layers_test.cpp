@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/layers_panel.h"
+
+#include <QAbstractItemModelTester>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QTreeView>
+
+#include <gtest/gtest.h>
+
+#include "core/selector.h"
+#include "fake_pair.h"
+#include "ui/edits_text.h"
+#include "ui/layers_model.h"
+#include "ui/node_table_model.h"
+#include "ui/selection.h"
+
+namespace dblame::ui::test
+{
+namespace
+{
+
+class LayersTest : public ::testing::Test
+{
+protected:
+    FakePair fake;
+    NodeTableModel table;
+    Selection selection;
+    LayersPanel panel;
+    EditSet edits;
+    QString what;
+
+    LayersTest()
+    {
+        table.setPair(fake.pair());
+        panel.setTable(&table);
+        panel.setSelection(&selection);
+        panel.setPair(fake.pair());
+        QObject::connect(&panel, &LayersPanel::editsWanted, [this](const EditSet &wanted, const QString &text) {
+            edits = wanted;
+            what = text;
+            panel.setEdits(edits, {});
+        });
+    }
+    LayersModel &model() { return *panel.model(); }
+    [[nodiscard]] QModelIndex at(const char *path, int column = LayersModel::Name)
+    {
+        const QModelIndex index = model().indexOfPath(path);
+        EXPECT_TRUE(index.isValid()) << path;
+        return index.siblingAtColumn(column);
+    }
+    void press(const char *path) { model().setData(at(path), Qt::Unchecked, Qt::CheckStateRole); }
+    [[nodiscard]] int state(const char *path) { return at(path).data(Qt::CheckStateRole).toInt(); }
+    [[nodiscard]] QString spec(const char *path) { return at(path, LayersModel::Spec).data().toString(); }
+    [[nodiscard]] EditSet selected(const char *selector)
+    {
+        return selectForSkip(parseSelector(selector).value(), *fake.pair()->candidate, fake.pair()->sites).value();
+    }
+};
+
+TEST_F(LayersTest, IsASoundModel)
+{
+    const QAbstractItemModelTester tester(&model(), QAbstractItemModelTester::FailureReportingMode::Fatal);
+    table.setReport(*fake.run());
+    press("block");
+    panel.setPair(std::make_shared<const OpenPair>());
+    EXPECT_EQ(model().rowCount(), 0);
+    panel.setPair(fake.pair());
+    EXPECT_GT(model().rowCount(), 0);
+}
+
+TEST_F(LayersTest, ShowsModulesWithTheirLayersInOrder)
+{
+    QStringList roots;
+    for (int i = 0; i < model().rowCount(); ++i)
+        roots << model().index(i, 0).data().toString();
+    EXPECT_EQ(roots, (QStringList{"stem", "pool1", "block", "pool2", "head_conv", "gap", "flatten", "fc"}));
+    QStringList block;
+    for (int i = 0; i < model().rowCount(at("block")); ++i)
+        block << model().index(i, 0, at("block")).data().toString();
+    // add lies directly in the container: it stands under its own name.
+    EXPECT_EQ(block, (QStringList{"conv1", "relu1", "conv2", "add", "relu2"}));
+    EXPECT_EQ(spec("stem.conv"), "int8 per ch");
+    EXPECT_EQ(spec("stem.relu"), "int8");
+}
+
+TEST_F(LayersTest, ABoxTakesWhatTheSelectorTakes)
+{
+    press("head_conv.conv");
+    EXPECT_EQ(edits, selected("module:head_conv\\.conv"));
+    EXPECT_EQ(edits.off.size(), 1U);      // its weight
+    EXPECT_EQ(edits.bypassed.size(), 1U); // pool2's output, for this reader alone
+    EXPECT_EQ(what, "skip head_conv.conv");
+    press("head_conv.conv");
+    EXPECT_TRUE(edits.empty());
+    press("block");
+    EXPECT_EQ(edits, selected("module:block"));
+    press("block");
+    press("add");
+    EXPECT_EQ(edits, selected("op:add"));
+}
+
+TEST_F(LayersTest, StatesGoUpTheTree)
+{
+    press("head_conv.conv");
+    EXPECT_EQ(state("head_conv.conv"), Qt::Unchecked);
+    EXPECT_EQ(spec("head_conv.conv"), "float here");
+    EXPECT_EQ(state("head_conv"), Qt::PartiallyChecked);
+    EXPECT_EQ(state("fc"), Qt::Checked);
+    press("head_conv.relu");
+    EXPECT_EQ(state("head_conv"), Qt::Unchecked);
+    press("head_conv");
+    EXPECT_EQ(state("head_conv"), Qt::Checked);
+    EXPECT_TRUE(edits.empty());
+}
+
+TEST_F(LayersTest, ASiteOfItsOwnCanBeSwitched)
+{
+    press("head_conv.conv/weight");
+    EXPECT_EQ(edits.off, std::set<SiteId>{fake.site("head_conv.conv/weight")});
+    EXPECT_TRUE(edits.bypassed.empty());
+    EXPECT_EQ(state("head_conv.conv"), Qt::PartiallyChecked);
+    panel.toggleSite(fake.site("head_conv.conv/weight"));
+    EXPECT_TRUE(edits.empty());
+}
+
+TEST_F(LayersTest, ALayerWithoutSitesHasNoBox)
+{
+    // flatten reads a quantized value, so it has an edge; add's inputs are edges too. Without sites: none.
+    auto bare = std::make_shared<OpenPair>(*fake.pair());
+    bare->sites = {};
+    bare->sites.ofNode.assign(bare->candidate->graph().nodes.size(), -1);
+    panel.setPair(bare);
+    EXPECT_FALSE(at("stem.conv").data(Qt::CheckStateRole).isValid());
+    EXPECT_EQ(spec("stem.conv"), "float");
+}
+
+TEST_F(LayersTest, OnlyKeepsOneLayerQuantized)
+{
+    panel.view()->setCurrentIndex(at("head_conv.conv"));
+    for (QPushButton *button : panel.takeControls()->findChildren<QPushButton *>())
+        if (button->text() == "Only")
+            button->click();
+    const auto kept = parseSelector("module:head_conv\\.conv").value();
+    EXPECT_EQ(edits, selectAllBut({kept}, *fake.pair()->candidate, fake.pair()->sites).value());
+    EXPECT_FALSE(edits.off.contains(fake.site("head_conv.conv/weight")));
+    EXPECT_TRUE(edits.off.contains(fake.site("fc/weight")));
+}
+
+TEST_F(LayersTest, BitsOfASiteCanBeRaised)
+{
+    panel.view()->setCurrentIndex(at("head_conv.conv"));
+    auto *bits = panel.findChild<QSpinBox *>();
+    ASSERT_TRUE(bits->isVisibleTo(&panel));
+    EXPECT_EQ(bits->value(), 8);
+    EXPECT_EQ(bits->minimum(), 2);
+    EXPECT_EQ(bits->maximum(), 16);
+    bits->setValue(12);
+    const SiteId site = fake.site("head_conv.conv/weight");
+    ASSERT_TRUE(edits.respecified.contains(site));
+    EXPECT_EQ(edits.respecified[site].bits, 12);
+    EXPECT_EQ(edits.respecified[site].granularity, Granularity::PerChannel);
+    EXPECT_EQ(spec("head_conv.conv"), "int12 per channel");
+    bits->setValue(8); // as the file has it: no change is left
+    EXPECT_TRUE(edits.empty());
+    panel.view()->setCurrentIndex(at("flatten"));
+    EXPECT_FALSE(bits->isVisibleTo(&panel));
+}
+
+TEST_F(LayersTest, ShowsThePlanWithRefusals)
+{
+    panel.setRunnable(true);
+    EXPECT_FALSE(panel.runButton()->isEnabled());
+    press("head_conv.conv");
+    EXPECT_TRUE(panel.runButton()->isEnabled());
+    Plan plan = fake.side.plan(edits).value();
+    plan.changes.push_back(
+        {ChangeKind::Refused, fake.site("fc/weight"), {}, "fc/weight", "changed weight: rescaled per channel"});
+    plan.notes.emplace_back("pool1/out is on the same grid");
+    panel.setPlan(plan);
+    EXPECT_EQ(panel.planText(),
+              QString::fromUtf8("− head_conv.conv/weight: int8 symmetric per channel -> float\n"
+                                "− pool2/out for conv2d_3: int8 affine per tensor -> float on this edge only\n"
+                                "refused: fc/weight: changed weight: rescaled per channel\n"
+                                "pool1/out is on the same grid"));
+    panel.setEdits(edits, edits); // the run that is shown has them
+    EXPECT_FALSE(panel.runButton()->isEnabled());
+}
+
+TEST_F(LayersTest, FollowsTheSelectionAndSetsIt)
+{
+    selection.setCurrent(PairId(kFakeWeights + 1 + 9));
+    EXPECT_EQ(panel.view()->currentIndex().data().toString(), "conv");
+    EXPECT_EQ(panel.view()->currentIndex().parent().data().toString(), "head_conv");
+    selection.setCurrent(PairId(0)); // a weight leads to the layer that reads it
+    EXPECT_EQ(panel.view()->currentIndex().parent().data().toString(), "stem");
+    panel.view()->setCurrentIndex(at("fc"));
+    EXPECT_EQ(selection.current(), PairId(kFakeRows - 1));
+}
+
+TEST_F(LayersTest, ShowsTheWorstRowOfAModule)
+{
+    table.setReport(*fake.run());
+    EXPECT_EQ(at("block", LayersModel::Snr).data().toString(), "33.7");
+    EXPECT_EQ(at("block.conv1", LayersModel::Snr).data().toString(), "37.7");
+}
+
+} // namespace
+} // namespace dblame::ui::test
