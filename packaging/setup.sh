@@ -9,6 +9,7 @@
 #   2. a torch >= 2.6 that python3 already imports, if it has its headers
 #   3. build/venv-torch-*: a private venv that this script makes (DBLAME_PIP_ARGS: more arguments for pip, for instance
 #      an index of CPU wheels). The user's own Python is never changed.
+# An earlier choice is kept while it is there and DBLAME_LIBTORCH does not say otherwise; delete build/libtorch.path to choose anew.
 # build/libtorch.path then holds the folder, build/libtorch.python the interpreter that imports it (empty if none does).
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
