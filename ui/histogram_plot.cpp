@@ -202,6 +202,10 @@ void HistogramPlot::restyle()
     m_referenceWord->setColor(theme.blue);
     m_candidateWord->setColor(theme.orange);
     m_messageText->setColor(theme.mute);
+    QColor ground = theme.base; // keeps the words readable over the bars
+    ground.setAlpha(190);
+    m_referenceWord->setBrush(ground);
+    m_candidateWord->setBrush(ground);
     QFont bold = Theme::labelFont();
     bold.setWeight(QFont::DemiBold);
     m_referenceWord->setFont(bold);

@@ -113,7 +113,7 @@ void SiteView::setSection(const SiteSection &section)
     m_tableButton->setVisible(section.scale.size() > 1);
     m_tableButton->setText(tr("Table of %1 scales").arg(section.scale.size()));
     m_tableButton->setAccessibleName(tr("Scales of the %1 site").arg(section.title));
-    if (other)
+    if (other || section.scale.size() <= 1)
         m_tableButton->setChecked(false);
     if (changed && m_tableButton->isChecked())
         fillTable();

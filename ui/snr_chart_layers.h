@@ -13,7 +13,7 @@ namespace dblame::ui
 
 struct SnrChart::Layers {
     // Edge marks live on a second y axis that always goes from 0 to 1, so that they stay at the edge.
-    static constexpr double kTopLane = 0.97, kBottomLane = 0.03;
+    static constexpr double kTopLane = 0.95, kBottomLane = 0.05;
 
     explicit Layers(QCustomPlot &plot);
 

@@ -235,12 +235,12 @@ TEST_F(SnrPlot, InfinitiesAndFailuresAreMarksAtTheEdgeWithWords)
     EXPECT_EQ(graph("no figure")->data()->at(1)->key, 7);
     EXPECT_EQ(graph("no figure")->scatterStyle().shape(), QCPScatterStyle::ssCross);
     const QRect area = plot().axisRect()->rect();
-    EXPECT_LT(panel.chart().positionOf(rowId(StemConv)).y(), area.top() + 12);
-    EXPECT_GT(panel.chart().positionOf(rowId(Add)).y(), area.bottom() - 12);
+    EXPECT_LT(panel.chart().positionOf(rowId(StemConv)).y(), area.top() + area.height() / 10);
+    EXPECT_GT(panel.chart().positionOf(rowId(Add)).y(), area.bottom() - area.height() / 10);
     EXPECT_EQ(texts("▲ exact    ▼ −inf, silent reference    ✕ NaN, failed or not comparable").size(), 1U);
     // The edge marks stay at the edge when the view moves.
     plot().yAxis->setRange(0, 20);
-    EXPECT_LT(panel.chart().positionOf(rowId(StemConv)).y(), area.top() + 12);
+    EXPECT_LT(panel.chart().positionOf(rowId(StemConv)).y(), area.top() + area.height() / 10);
 }
 
 TEST_F(SnrPlot, AClickSelectsTheNearestPoint)
