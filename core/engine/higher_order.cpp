@@ -320,6 +320,11 @@ void compileHigherOrder(const CompiledGraph &owner, const Node &node, const std:
         aliasesOfCalls(*hop, outputs, step.aliases);
     step.hop = std::move(hop);
     step.kind = Step::Kind::HigherOrder;
+    if (step.hop->kind != HopKind::Cond) // of a branch that may not be taken it is said when it is
+        for (const CompiledGraph *graph : step.hop->graphs)
+            for (const std::string &fault : graph->faults)
+                if (!fault.empty())
+                    throw CompileFault(fault);
 }
 
 std::vector<c10::IValue> runHigherOrder(const HigherOrder &hop, const std::vector<c10::IValue> &inputs,

@@ -217,6 +217,9 @@ Tensor quantizePerChannel(const Tensor &input, const Tensor &scales, const Tenso
     const Tensor x = widened(input);
     const auto axes = swappedAxes(x, axis);
     checkBounds(quantMin, quantMax, dtype);
+    if (auto fast = fastQuantizePerChannel(x, scales, zeroPoints, axis, axes, quantMin, quantMax, dtype);
+        fast.defined())
+        return fast;
     const Tensor rows = x.permute(axes);
     const auto shape = columnShape(rows, scales);
     const Tensor s = scales.view(shape), z = zeroPoints.view(shape);
@@ -233,7 +236,7 @@ Tensor dequantizePerChannel(const Tensor &input, const Tensor &scales, const std
     checkBounds(quantMin, quantMax, dtype);
     const ScalarType out = outDtype.value_or(ScalarType::Float);
     if (out == ScalarType::Float)
-        if (auto fast = fastDequantizePerChannel(input, scales, zeroPoints, axis); fast.defined())
+        if (auto fast = fastDequantizePerChannel(input, scales, zeroPoints, axis, axes); fast.defined())
             return fast;
     const Tensor rows = input.permute(axes);
     const auto shape = columnShape(rows, scales);

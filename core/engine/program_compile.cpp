@@ -110,6 +110,8 @@ public:
             } catch (const std::exception &error) {
                 step.kind = Step::Kind::Faulty;
                 m_out.faults[n] = error.what();
+                if (step.aliases.shared.empty() && step.aliases.written.empty())
+                    step.aliases = aliasesOfFaulty(node);
             }
             if (n < modelFaults.size() && !modelFaults[n].empty())
                 m_out.faults[n] = modelFaults[n];
@@ -184,6 +186,37 @@ private:
             outputsOf.push_back(span);
         }
         return outputsOf;
+    }
+
+    // A node that cannot run still says what it would have shared and written: values that a missing write leaves as
+    // they were must not pass for computed.
+    StepAliases aliasesOfFaulty(const Node &node) const
+    {
+        const auto outputs = static_cast<std::uint32_t>(node.outputValues().size());
+        const auto found = m_found.find(node.target);
+        if (found == m_found.end() || !found->second.handle) {
+            StepAliases result;
+            if (higherOrderName(node.target) || node.inputValues().empty())
+                return result;
+            for (std::uint32_t o = 0; o < outputs; ++o) // an unknown operator: its first input, as a view would
+                result.shared.emplace_back(o, 0);
+            if (node.opName().ends_with('_'))
+                result.written.push_back(0);
+            return result;
+        }
+        const auto &schema = found->second.handle->schema();
+        std::vector<Span> inputsOf(schema.arguments().size()), outputsOf(schema.returns().size(), Span{0, outputs});
+        std::uint32_t next = 0;
+        for (const auto &input : node.inputs) {
+            Node alone;
+            alone.inputs.push_back(input);
+            const Span span{next, next + static_cast<std::uint32_t>(alone.inputValues().size())};
+            next = span.end;
+            for (std::size_t a = 0; a < inputsOf.size(); ++a)
+                if (schema.arguments()[a].name() == input.name)
+                    inputsOf[a] = span;
+        }
+        return aliasesOf(found->second.aliases, inputsOf, outputsOf);
     }
 
     CompiledGraph &m_out;

@@ -181,6 +181,30 @@ TEST(ProgramExecution, AFailedInPlaceOperatorTakesItsStorageWithIt)
     EXPECT_EQ(run.faultOf("c"), "");
 }
 
+TEST(ProgramExecution, AViewThatCannotRunKeepsItsStorageFromPassingForComputed)
+{
+    FullRun run(textModel(R"(graph {
+        input user %x: float32[2, 3]
+        %a: float32[2, 3] = aten.neg.default(self=%x)
+        %part: float32[3] = aten.select.int(self=%a, dim=unsupported("an argument of a later version"), index=0)
+        %w: float32[3] = aten.add_.Tensor(self=%part, other=1)
+        %b: float32[2, 3] = aten.relu.default(self=%a)
+        %d: float32[2, 3] = aten.neg.default(self=%x)
+        %gone: float32[2, 3] = mylib.scale_.default(self=%d)
+        %e: float32[2, 3] = aten.relu.default(self=%d)
+        (%inner) = higher_order.wrap_with_set_grad_enabled(False, subgraph(0), %x)
+        subgraph "body" {
+            input user %y: float32[2, 3]
+            %z: float32[2, 3] = mylib.crelu.default(self=%y)
+            return %z
+        }
+    })"),
+                {{"x", at::ones({2, 3})}});
+    EXPECT_EQ(run.faultOf("b"), "needs part"); // the write through the part did not happen
+    EXPECT_EQ(run.faultOf("e"), "needs mylib::scale_");
+    EXPECT_EQ(run.faultOf("inner"), "needs mylib::crelu");
+}
+
 TEST(ProgramExecution, EveryRunStartsFromTheFilesState)
 {
     // Two buffers on one storage, one of them written; the input is written, too.
