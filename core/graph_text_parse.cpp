@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Recursive descent over the grammar of core/graph_text.h. Inside, a syntax error is a private exception
-// that carries the position; parseGraph() turns it into an Error.
+// that carries the position; parseGraph() turns it into an Error. One file, since its functions call each other in a
+// ring.
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <limits>
 #include <unordered_map>
 
 #include "core/graph_text.h"
+#include "core/graph_text_lists.h"
+#include "core/graph_text_scanner.h"
 #include "core/graph_text_words.h"
 
 namespace dblame
@@ -17,142 +19,10 @@ namespace dblame
 namespace
 {
 
+using text_words::Scanner;
+using text_words::SyntaxError;
+
 constexpr int kMaxDepth = 64; // nested lists and subgraphs: a hand-written text never comes near
-
-struct SyntaxError {
-    std::size_t position;
-    std::string message;
-};
-
-// Characters to words: knows strings, numbers and white space, nothing of graphs.
-class Scanner
-{
-public:
-    explicit Scanner(std::string_view text) : m_text(text) {}
-
-    [[noreturn]] void error(std::string message) const { throw SyntaxError{m_position, std::move(message)}; }
-    [[nodiscard]] std::size_t position() const { return m_position; }
-    void rewind(std::size_t position) { m_position = position; }
-
-    // Spaces inside a line; newlines end a statement.
-    void skipSpaces()
-    {
-        while (m_position < m_text.size() &&
-               (m_text[m_position] == ' ' || m_text[m_position] == '\t' || m_text[m_position] == '\r'))
-            ++m_position;
-    }
-    void skipLines()
-    {
-        for (;;) {
-            skipSpaces();
-            if (m_position < m_text.size() && m_text[m_position] == '#')
-                m_position = std::min(m_text.find('\n', m_position), m_text.size());
-            if (m_position >= m_text.size() || m_text[m_position] != '\n')
-                return;
-            ++m_position;
-        }
-    }
-    [[nodiscard]] bool atEnd() const { return m_position >= m_text.size(); }
-    [[nodiscard]] char peek()
-    {
-        skipSpaces();
-        return atEnd() ? '\0' : m_text[m_position];
-    }
-    bool accept(char c)
-    {
-        if (peek() != c)
-            return false;
-        ++m_position;
-        return true;
-    }
-    void expect(char c)
-    {
-        if (!accept(c))
-            error(std::string("expected '") + c + "'");
-    }
-    [[nodiscard]] bool atWord() { return text_words::isWordChar(peek()); }
-    std::string_view takeWord()
-    {
-        skipSpaces();
-        const auto begin = m_position;
-        while (m_position < m_text.size() && text_words::isWordChar(m_text[m_position]))
-            ++m_position;
-        if (begin == m_position)
-            error("expected a word");
-        return m_text.substr(begin, m_position - begin);
-    }
-    [[nodiscard]] std::string_view peekWord()
-    {
-        const auto begin = m_position;
-        const auto found = atWord() ? takeWord() : std::string_view();
-        m_position = begin;
-        return found;
-    }
-    bool acceptWord(std::string_view expected)
-    {
-        if (peekWord() != expected)
-            return false;
-        takeWord();
-        return true;
-    }
-    std::string takeString();
-    std::string wordOrString() { return peek() == '"' ? takeString() : std::string(takeWord()); }
-    std::int64_t integer();
-
-private:
-    std::string_view m_text;
-    std::size_t m_position = 0;
-};
-
-std::string Scanner::takeString()
-{
-    expect('"');
-    std::string out;
-    const auto hex = [this](char c) {
-        if (c >= '0' && c <= '9')
-            return c - '0';
-        if (c >= 'a' && c <= 'f')
-            return c - 'a' + 10;
-        error("expected two lower-case hexadecimal digits after \\x");
-    };
-    for (;;) {
-        if (atEnd() || m_text[m_position] == '\n')
-            error("string without closing quote");
-        const char c = m_text[m_position++];
-        if (c == '"')
-            return out;
-        if (c != '\\') {
-            out += c;
-            continue;
-        }
-        const char escape = atEnd() ? '\0' : m_text[m_position++];
-        if (escape == 'n') {
-            out += '\n';
-        } else if (escape == 't') {
-            out += '\t';
-        } else if (escape == 'x' && m_position + 2 <= m_text.size()) {
-            out += static_cast<char>(hex(m_text[m_position]) * 16 + hex(m_text[m_position + 1]));
-            m_position += 2;
-        } else if (escape == '"' || escape == '\\') {
-            out += escape;
-        } else {
-            error("unknown escape in a string");
-        }
-    }
-}
-
-std::int64_t Scanner::integer()
-{
-    const auto begin = (skipSpaces(), m_position);
-    const auto word = takeWord();
-    std::int64_t number = 0;
-    const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), number);
-    if (failure != std::errc() || end != word.data() + word.size()) {
-        m_position = begin;
-        error("expected a whole number of 64 bits");
-    }
-    return number;
-}
 
 class GraphParser
 {
@@ -178,7 +48,6 @@ private:
     Argument wordArgument();
     Argument number(std::string_view word, std::size_t at);
     Argument list(std::string_view kind, int depth);
-    Argument inferred(const std::vector<Argument> &elements, std::size_t at);
     double floating();
     void endOfStatement();
 
@@ -541,115 +410,10 @@ Argument GraphParser::wordArgument()
     return result;
 }
 
-// The element types of lists, as Argument alternatives, to one typed list.
-template <class List, class Element>
-List collect(const std::vector<Argument> &elements, Scanner &in, const Element &element)
-{
-    List list;
-    for (const auto &e : elements) {
-        if (!element(e, list.values)) {
-            in.error("element of another type in a list");
-        }
-    }
-    return list;
-}
-
-template <class T>
-constexpr auto kTake = [](const Argument &e, auto &out) {
-    const auto *v = std::get_if<T>(&e);
-    if (v != nullptr)
-        out.push_back(*v);
-    return v != nullptr;
-};
-template <class T>
-constexpr auto kTakeOrValue = [](const Argument &e, auto &out) { return kTake<T>(e, out) || kTake<ValueId>(e, out); };
-template <class List>
-constexpr auto kTakeList = [](const Argument &e, auto &out) {
-    const auto *v = std::get_if<List>(&e);
-    if (v != nullptr)
-        out.emplace_back(v->values.begin(), v->values.end());
-    return v != nullptr;
-};
-
-// [[1, 2], []]: inner lists arrive as IntListArg (also empty ones), whose elements must be numbers here.
-bool takeInts(const Argument &e, std::vector<std::vector<std::int64_t>> &out)
-{
-    const auto *v = std::get_if<IntListArg>(&e);
-    if (v == nullptr)
-        return false;
-    auto &inner = out.emplace_back();
-    return std::all_of(v->values.begin(), v->values.end(), [&inner](const auto &n) {
-        const auto *number = std::get_if<std::int64_t>(&n);
-        if (number != nullptr)
-            inner.push_back(*number);
-        return number != nullptr;
-    });
-}
-
-bool isEmptyList(const Argument &e)
-{
-    const auto *v = std::get_if<IntListArg>(&e);
-    return v != nullptr && v->values.empty();
-}
-
-bool takeFloats(const Argument &e, std::vector<std::vector<double>> &out)
-{
-    if (isEmptyList(e))
-        return out.emplace_back(), true;
-    return kTakeList<FloatListArg>(e, out);
-}
-
-bool takeValues(const Argument &e, std::vector<std::vector<ValueId>> &out)
-{
-    auto &inner = out.emplace_back();
-    if (isEmptyList(e))
-        return true;
-    const auto *v = std::get_if<ValueListArg>(&e);
-    return v != nullptr && std::all_of(v->values.begin(), v->values.end(), [&inner](const auto &id) {
-               if (id)
-                   inner.push_back(*id);
-               return id.has_value();
-           });
-}
-
-bool takeOptional(const Argument &e, std::vector<std::optional<ValueId>> &out)
-{
-    if (std::holds_alternative<NoneArg>(e))
-        return out.emplace_back(), true;
-    return kTake<ValueId>(e, out);
-}
-
-Argument GraphParser::inferred(const std::vector<Argument> &elements, std::size_t at)
-{
-    const auto any = [&](const auto &test) { return std::any_of(elements.begin(), elements.end(), test); };
-    const auto holds = [&](auto tag) {
-        return any([](const Argument &e) { return std::holds_alternative<decltype(tag)>(e); });
-    };
-    if (elements.empty() || holds(std::int64_t{}))
-        return collect<IntListArg>(elements, m_in, kTakeOrValue<std::int64_t>);
-    if (holds(bool{}))
-        return collect<BoolListArg>(elements, m_in, kTakeOrValue<bool>);
-    if (holds(double{}))
-        return collect<FloatListArg>(elements, m_in, kTake<double>);
-    if (holds(std::string{}))
-        return collect<StringListArg>(elements, m_in, kTake<std::string>);
-    if (holds(FloatListArg{}))
-        return collect<FloatListsArg>(elements, m_in, takeFloats);
-    if (holds(ValueListArg{}))
-        return collect<NestedValueListArg>(elements, m_in, takeValues);
-    if (holds(IntListArg{}))
-        return collect<IntListsArg>(elements, m_in, takeInts);
-    if (holds(ValueId{}))
-        return collect<ValueListArg>(elements, m_in, takeOptional);
-    m_in.rewind(at);
-    m_in.error("a list of what? Write its kind before it (tensors[...], floats[...])");
-}
-
 Argument GraphParser::list(std::string_view kind, int depth)
 {
     if (depth >= kMaxDepth)
         m_in.error("lists nested too deeply");
-    const auto at = m_in.position();
     m_in.expect('[');
     std::vector<Argument> elements;
     while (!m_in.accept(']')) {
@@ -657,26 +421,10 @@ Argument GraphParser::list(std::string_view kind, int depth)
             m_in.expect(',');
         elements.push_back(argument(depth + 1));
     }
-    if (kind.empty())
-        return inferred(elements, at);
-    if (kind == "tensors")
-        return collect<ValueListArg>(elements, m_in, takeOptional);
-    if (kind == "tensorlists")
-        return collect<NestedValueListArg>(elements, m_in, takeValues);
-    if (kind == "ints")
-        return collect<IntListArg>(elements, m_in, kTakeOrValue<std::int64_t>);
-    if (kind == "intlists")
-        return collect<IntListsArg>(elements, m_in, takeInts);
-    if (kind == "floats")
-        return collect<FloatListArg>(elements, m_in, kTake<double>);
-    if (kind == "floatlists")
-        return collect<FloatListsArg>(elements, m_in, takeFloats);
-    if (kind == "bools")
-        return collect<BoolListArg>(elements, m_in, kTakeOrValue<bool>);
-    if (kind == "strings")
-        return collect<StringListArg>(elements, m_in, kTake<std::string>);
-    m_in.rewind(at);
-    m_in.error("unknown kind of list '" + std::string(kind) + "'");
+    auto typed = text_words::typedList(kind, elements);
+    if (typed)
+        return std::move(*typed);
+    m_in.error(typed.error());
 }
 
 Argument GraphParser::argument(int depth)
