@@ -124,6 +124,7 @@ bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vec
                               const std::stop_token &stop)
 {
     pass.figures.resize(m_alignment.pairs.size());
+    pass.reports.resize(m_alignment.pairs.size());
     pass.refMs.assign(m_reference->graph().nodes.size(), 0);
     pass.candMs.assign(m_candidate->graph().nodes.size(), 0);
     std::vector<RowValues> activations; // weights are the same in every batch: they count once
@@ -137,17 +138,19 @@ bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vec
     auto flushed = Clock::now();
     std::int64_t batch = 0;
     const auto flush = [&] {
-        if (sink)
-            for (PairId row : waiting)
-                sink->row(reportOf(row, pass, edits, false));
+        for (PairId row : waiting) {
+            // Weights count once; after the last batch a row's figures are final: what is sent is what is kept.
+            const bool last = batch + 1 >= batches || m_alignment.pairs[row.get()].kind == RowKind::Weight;
+            NodeReport report = reportOf(row, pass, edits, last);
+            if (sink)
+                sink->row(report);
+            if (last)
+                pass.reports[row.get()] = std::move(report);
+        }
         waiting.clear();
         flushed = Clock::now();
     };
-    const auto rowDone = [&](PairId row) {
-        if (!sink)
-            return;
-        waiting.push_back(row);
-    };
+    const auto rowDone = [&](PairId row) { waiting.push_back(row); };
 
     LockstepCallbacks callbacks;
     callbacks.compare = [&](const RowValues &row, const RowTensors &tensors) {
@@ -265,7 +268,7 @@ try {
     for (NodeReport &row : finished.report.rows)
         row.carriedOver = incremental;
     for (const RowValues &row : pass.rows)
-        finished.report.rows[row.row.get()] = reportOf(row.row, pass, edits, true);
+        finished.report.rows[row.row.get()] = std::move(*pass.reports[row.row.get()]);
     if (incremental) // a site may be switched for one reader only: its row keeps its figures, not its words
         for (NodeReport &row : finished.report.rows)
             if (row.carriedOver) {
@@ -317,7 +320,7 @@ try {
     const RunCache *cache = m_last->cache.empty() ? nullptr : &m_last->cache;
     if (!passOver(pass, m_last->variant, {}, cache, m_last->edits, options, nullptr, stop))
         return fail(ErrorCode::Cancelled, {}, "cancelled");
-    NodeReport report = reportOf(row, pass, m_last->edits, false);
+    NodeReport report = std::move(*pass.reports[row.get()]);
     const NodeReport &known = m_last->report.rows[row.get()];
     report.dropDb = known.dropDb;
     report.flowDropDb = known.flowDropDb;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/engine/lockstep.h"
 
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 
 #include <ATen/ops/clone.h>
@@ -94,6 +96,9 @@ public:
         const auto found = m_byNode.find(node);
         return found == m_byNode.end() ? kNone : found->second;
     }
+
+    // The node that makes a value, as a position in execution order; -1 when it is there from the start.
+    [[nodiscard]] std::int32_t positionOf(ValueId value) const { return trigger(value).index; }
 
     [[nodiscard]] at::Tensor take(ValueId value)
     {
@@ -215,6 +220,21 @@ Lockstep::Lockstep(LockstepSide reference, LockstepSide candidate, const std::ve
 
 Lockstep::~Lockstep() = default;
 
+// Rows by the place where the candidate makes their values: neither side runs ahead of the other, so few values wait.
+// (In the order of the rows, the weight of the last layer would send the candidate to its end at once.)
+std::vector<std::size_t> Lockstep::steppingOrder() const
+{
+    std::vector<std::int32_t> place(m_rows.size(), -1);
+    for (std::size_t i = 0; i < m_rows.size(); ++i)
+        for (ValueId v : {m_rows[i].candidate, m_rows[i].before, m_rows[i].after, m_rows[i].referenceOnCandidate})
+            if (v.valid())
+                place[i] = std::max(place[i], m_candidate->positionOf(v));
+    std::vector<std::size_t> order(m_rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place[a] < place[b]; });
+    return order;
+}
+
 std::size_t Lockstep::nodeCount() const
 {
     return m_reference->plainCount() + m_candidate->plainCount();
@@ -247,6 +267,7 @@ bool Lockstep::run(const std::vector<c10::IValue> &inputs, const ActivationCache
     }
     m_reference->begin(inputs, referenceCache, keepBytes);
     m_candidate->begin(inputs, candidateCache, keepBytes);
+    const std::vector<std::size_t> order = steppingOrder();
 
     const auto capture = [&](Side &side, const std::vector<std::size_t> &watches) {
         for (std::size_t index : watches) {
@@ -280,9 +301,10 @@ bool Lockstep::run(const std::vector<c10::IValue> &inputs, const ActivationCache
 
     capture(*m_reference, m_reference->atStart());
     capture(*m_candidate, m_candidate->atStart());
-    for (std::size_t i = 0; i <= m_rows.size(); ++i) {
+    for (std::size_t k = 0; k <= order.size(); ++k) {
         // Past the last row: what is left of both schedules.
-        const bool tail = i == m_rows.size();
+        const bool tail = k == order.size();
+        const std::size_t i = tail ? 0 : order[k];
         while (m_reference->hasNext() && (tail || states[i].pendingReference > 0)) {
             if (stop.stop_requested())
                 return false;

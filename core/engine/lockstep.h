@@ -63,6 +63,7 @@ public:
 
 private:
     class Side;
+    [[nodiscard]] std::vector<std::size_t> steppingOrder() const;
     const std::vector<RowValues> &m_rows;
     std::unique_ptr<Side> m_reference, m_candidate;
 };

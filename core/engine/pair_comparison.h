@@ -56,6 +56,7 @@ private:
     struct Pass {
         std::vector<RowValues> rows;
         std::vector<std::optional<RowFigures>> figures;            // per alignment row
+        std::vector<std::optional<NodeReport>> reports;            // per alignment row, final
         std::vector<double> refMs, candMs;                         // per node
         std::map<NodeId, std::pair<double, std::int64_t>> dynamic; // choose_qparams node -> last scale, zero point
         std::vector<std::vector<std::pair<ValueId, c10::IValue>>> freshRef, freshCand; // per batch

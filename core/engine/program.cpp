@@ -59,6 +59,11 @@ const std::vector<std::string> &Program::faults() const
     return m_impl->compiled->faults;
 }
 
+const std::vector<std::string> &Program::notes() const
+{
+    return m_impl->compiled->notes;
+}
+
 bool Program::hot(ValueId value) const
 {
     return m_impl->aliases.hot[m_impl->slotOf[value.get()]] != 0;

@@ -64,6 +64,9 @@ public:
     [[nodiscard]] const LoadedModel &model() const;
     [[nodiscard]] const std::vector<std::string> &faults() const; // per node; empty = runnable
 
+    // What a report should say about every run: devices replaced by the CPU, random operators.
+    [[nodiscard]] const std::vector<std::string> &notes() const;
+
     // Nodes to run, in execution order, so that every wanted value can be read (the graph's results at the end, other
     // values right after their node), when the values for which `available` is true need not be computed. Includes
     // every in-place writer that the read values depend on, and recomputes a whole alias class when it is written to

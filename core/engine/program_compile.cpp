@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include <algorithm>
 #include <unordered_map>
 
 #include <ATen/core/function_schema.h>
@@ -119,6 +120,7 @@ public:
         for (const auto &output : m_graph.outputs)
             if (output.value.valid())
                 ++m_out.useCounts[output.value.get()];
+        makeNotes();
         m_out.aliases = summarize(m_out);
     }
 
@@ -158,7 +160,7 @@ private:
         fitArguments(node, found, step, inputsOf, nextInput);
         const auto outputsOf = checkOutputs(node, found);
         step.aliases = aliasesOf(found.aliases, inputsOf, outputsOf);
-        if (found.random)
+        if (found.random && drawsNumbers(step))
             step.random = m_random++;
     }
 
@@ -186,6 +188,44 @@ private:
             outputsOf.push_back(span);
         }
         return outputsOf;
+    }
+
+    // Dropout outside training, and attention without dropout, are marked as random but draw nothing.
+    static bool drawsNumbers(const Step &step)
+    {
+        const auto &arguments = step.op->schema().arguments();
+        for (std::size_t a = 0; a < arguments.size(); ++a) {
+            const auto &name = arguments[a].name();
+            const c10::IValue &v = step.arguments[a].constant;
+            if (step.arguments[a].kind != ArgumentTemplate::Kind::Constant)
+                continue;
+            if ((name == "train" || name == "training") && v.isBool() && !v.toBool())
+                return false;
+            if ((name == "dropout_p" || name == "dropout") && v.isDouble() && v.toDouble() == 0)
+                return false;
+        }
+        return true;
+    }
+
+    void note(const std::string &text)
+    {
+        if (std::find(m_out.notes.begin(), m_out.notes.end(), text) == m_out.notes.end())
+            m_out.notes.push_back(text);
+    }
+
+    void makeNotes()
+    {
+        for (const auto &sub : m_out.subgraphs)
+            for (const auto &text : sub->notes)
+                note(text);
+        for (const Node &node : m_graph.nodes)
+            for (const auto &input : node.inputs)
+                if (const auto *device = std::get_if<DeviceArg>(&input.value))
+                    if (device->type != "cpu" && device->type != "meta")
+                        note("made for " + device->type + ": runs on the CPU here");
+        if (m_random > 0)
+            note(plural(static_cast<std::size_t>(m_random), "operator") +
+                 " of the graph draw random numbers (dropout in training mode, noise): each starts from a fixed seed");
     }
 
     // A node that cannot run still says what it would have shared and written: values that a missing write leaves as

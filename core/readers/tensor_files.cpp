@@ -136,10 +136,10 @@ NpyType npyType(const std::string &descr)
         {"f2", {at::kHalf, 2}},         {"f4", {at::kFloat, 4}},          {"f8", {at::kDouble, 8}},
         {"c8", {at::kComplexFloat, 4}}, {"c16", {at::kComplexDouble, 8}},
     };
+    if (descr.size() > 1 && descr[1] == 'O')
+        throw ReadError("object arrays hold pickled Python objects and are not read: save plain arrays");
     if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos)
         throw ReadError("the .npy type " + printable(descr) + " is not supported");
-    if (descr[1] == 'O')
-        throw ReadError("object arrays hold pickled Python objects and are not read: save plain arrays");
     const auto found = types.find(std::string_view(descr).substr(1));
     if (found == types.end())
         throw ReadError("the .npy type " + printable(descr) + " is not supported");

@@ -4,9 +4,8 @@
 // other trace in a file.
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 
-#include <ATen/ops/_unique.h>
-#include <ATen/ops/flatten.h>
 #include <ATen/ops/slice.h>
 
 #include "core/readers/loaded_model.h"
@@ -19,11 +18,19 @@ namespace
 
 constexpr std::int64_t kMaxEntries = 256;
 constexpr std::int64_t kElementsPerEntry = 4; // fewer say nothing: nine weights have nine values
-constexpr std::int64_t kProbe = 4096;
 
+// Distinct values, counted up to one past kMaxEntries: most weights have that many within their first kilobytes.
 std::int64_t distinctValues(const at::Tensor &tensor)
 {
-    return std::get<0>(at::_unique(tensor.flatten())).numel();
+    const at::Tensor floats = tensor.to(at::kFloat).contiguous();
+    const float *values = floats.const_data_ptr<float>();
+    std::unordered_set<std::uint32_t> seen;
+    for (std::int64_t i = 0; i < floats.numel(); ++i) {
+        seen.insert(std::bit_cast<std::uint32_t>(values[i]));
+        if (static_cast<std::int64_t>(seen.size()) > kMaxEntries)
+            break;
+    }
+    return static_cast<std::int64_t>(seen.size());
 }
 
 bool isTable(std::int64_t distinct, std::int64_t elements)
@@ -43,14 +50,9 @@ std::optional<ValueTable> LoadedModel::valueTable(ValueId input) const
     const at::Tensor &tensor = m_tensors[input.get()];
     if (!tensor.defined() || tensor.dim() < 2 || !tensor.is_floating_point() || tensor.numel() < 2 * kElementsPerEntry)
         return std::nullopt;
-    // Most weights are dismissed by a probe: thousands of elements with as many values.
     std::optional<ValueTable> best;
-    const at::Tensor flat = tensor.flatten();
-    if (distinctValues(flat.slice(0, 0, std::min(kProbe, flat.numel()))) <= kMaxEntries) {
-        const std::int64_t distinct = distinctValues(flat);
-        if (isTable(distinct, flat.numel()))
-            best = ValueTable{distinct, 0};
-    }
+    if (const std::int64_t distinct = distinctValues(tensor); isTable(distinct, tensor.numel()))
+        best = ValueTable{distinct, 0};
     // Tables for groups of rows along axis 0. The fewest bits win, and of those the largest groups: five groups with
     // sixteen entries each also look like one table of eighty.
     for (std::int64_t group = tensor.size(0) / 2; group >= 1; group /= 2) {
