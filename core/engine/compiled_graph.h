@@ -143,7 +143,7 @@ struct CompiledGraph {
     std::vector<Step> steps;         // one per node
     std::vector<Slot> inputValues;   // of all nodes, flat: Node::inputValues() in order
     std::vector<std::string> faults; // per node; empty = runnable
-    std::vector<std::string> notes; // what is run otherwise than the file says, in words
+    std::vector<std::string> notes;  // of this graph and those below it
     std::vector<std::unique_ptr<CompiledGraph>> subgraphs;
     std::vector<std::uint32_t> useCounts; // per value: reads by nodes and by the graph's outputs
     GraphAliases aliases;
