@@ -4,8 +4,11 @@
 // layers, cross along them; only layered_route.cpp knows which of the two is x.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/layered_layout.h"
@@ -79,6 +82,40 @@ struct Layered {
 
     std::vector<Index> groupDepth;
 };
+
+struct Extent {
+    double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+    void add(double a, double b)
+    {
+        low = std::min(low, a);
+        high = std::max(high, b);
+    }
+    [[nodiscard]] bool empty() const { return low > high; }
+};
+
+struct Row {
+    Index first = 0, last = 0; // layers
+    double length = 0;
+    Extent cross; // of what is in it, before the shift
+    double shift = 0;
+    double start = 0, end = 0; // of its boxes and outlines, along the flow
+};
+
+// Where layers and rows lie along the flow, and the outlines of groups in row coordinates.
+struct RowPlan {
+    std::vector<double> leadIn, body, gap; // per layer; the gap is the one after it
+    std::vector<double> start;             // of a layer within its row
+    std::vector<Index> rowOf;              // per layer
+    std::vector<Row> rows;
+    std::vector<std::vector<std::pair<Index, LayoutRect>>> outlines; // per group: row and rectangle
+    [[nodiscard]] double thickness(Index k) const { return leadIn[k] + body[k]; }
+    [[nodiscard]] double end(Index k) const { return start[k] + thickness(k); }
+};
+
+constexpr double kGutterPad = 12; // between a gutter's lanes and the rows beside it
+
+// Step 6, first half. There is at least one layer.
+[[nodiscard]] RowPlan planRows(Layered &g);
 
 // Each false when stopped.
 [[nodiscard]] bool assignLayers(Layered &g);                     // steps 1 to 3

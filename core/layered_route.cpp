@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Step 6 of layered_layout: positions along the flow, rows, outlines of groups, and the edges' paths.
+// Step 6 of layered_layout, second half: gutters, ports and the edges' paths.
 //
 // Rows lie under each other like lines of text, with a gutter above each and below the last. A line that goes
 // on in the next row turns into the gutter between them, runs back to the left margin and enters there. Lines
@@ -8,7 +8,6 @@
 // path is free of boxes.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "core/layered_internal.h"
@@ -21,31 +20,6 @@ namespace
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr int kMostLanes = 48; // per gutter; beyond it lanes are shared
-
-struct Extent {
-    double low = kInf, high = -kInf;
-    void add(double a, double b)
-    {
-        low = std::min(low, a);
-        high = std::max(high, b);
-    }
-    [[nodiscard]] bool empty() const { return low > high; }
-};
-
-struct GroupSpan {
-    Index first = std::numeric_limits<Index>::max(), last = -1; // layers
-    // Outlines that share an edge are nested: how many lie inside this one, at its start, its end and its sides.
-    int startLevel = 1, endLevel = 1, sideLevel = 1;
-    [[nodiscard]] bool empty() const { return last < 0; }
-};
-
-struct Row {
-    Index first = 0, last = 0; // layers
-    double length = 0;
-    Extent cross; // of what is in it, before the shift
-    double shift = 0;
-    double start = 0, end = 0; // of its boxes and outlines, along the flow
-};
 
 // A piece of a long path that runs along a gutter.
 struct GutterRun {
@@ -60,10 +34,10 @@ struct LanePath {                 // of one edge
     int margin = 0;               // which vertical on the left margin, when two gutters are needed
 };
 
-class AlongPlacer
+class Router
 {
 public:
-    AlongPlacer(Layered &g, LayoutResult &result) : m_g(g), m_o(g.options), m_out(result) {}
+    Router(Layered &g, LayoutResult &result) : m_g(g), m_o(g.options), m_out(result) {}
 
     bool run()
     {
@@ -72,10 +46,7 @@ public:
             m_out.groups.resize(m_g.input.groups.size());
             return true;
         }
-        measureGroups();
-        measureLayers();
-        cutRows();
-        outlineGroups();
+        m_plan = planRows(m_g);
         planGutters();
         shiftRows();
         if (m_g.stop.stop_requested())
@@ -88,205 +59,28 @@ public:
 private:
     using Point = LayoutPoint; // x along the flow, y across it, until turn()
 
-    [[nodiscard]] Index layerCount() const { return static_cast<Index>(m_g.layers.size()); }
-    [[nodiscard]] double startPad() const { return m_o.groupPad + (m_g.leftRight() ? 0 : m_o.groupLabel); }
-    [[nodiscard]] double topPad() const { return m_o.groupPad + (m_g.leftRight() ? m_o.groupLabel : 0); }
-    [[nodiscard]] double at(Index v) const { return m_g.cross[v] + m_rows[m_rowOf[m_g.layerOf[v]]].shift; }
+    [[nodiscard]] double at(Index v) const { return m_g.cross[v] + m_plan.rows[m_plan.rowOf[m_g.layerOf[v]]].shift; }
 
-    void measureGroups()
+    [[nodiscard]] double boxStart(Index v) const
     {
-        const auto &groups = m_g.input.groups;
-        m_spans.assign(groups.size(), {});
-        for (Index v = 0; v < m_g.real; ++v)
-            if (const Index group = m_g.groupOf[v]; group >= 0) {
-                m_spans[group].first = std::min(m_spans[group].first, m_g.layerOf[v]);
-                m_spans[group].last = std::max(m_spans[group].last, m_g.layerOf[v]);
-            }
-        for (std::size_t i = groups.size(); i-- > 0;) {
-            const GroupSpan &s = m_spans[i];
-            if (s.empty() || groups[i].parent < 0)
-                continue;
-            m_spans[groups[i].parent].first = std::min(m_spans[groups[i].parent].first, s.first);
-            m_spans[groups[i].parent].last = std::max(m_spans[groups[i].parent].last, s.last);
-        }
-        for (std::size_t i = groups.size(); i-- > 0;) {
-            const GroupSpan &s = m_spans[i];
-            if (s.empty() || groups[i].parent < 0)
-                continue;
-            GroupSpan &p = m_spans[groups[i].parent];
-            if (p.first == s.first)
-                p.startLevel = std::max(p.startLevel, s.startLevel + 1);
-            if (p.last == s.last)
-                p.endLevel = std::max(p.endLevel, s.endLevel + 1);
-            p.sideLevel = std::max(p.sideLevel, s.sideLevel + 1);
-        }
-    }
-
-    void measureLayers()
-    {
-        m_leadIn.assign(layerCount(), 0);
-        m_body.assign(layerCount(), 0);
-        m_gap.assign(layerCount(), 0);
-        m_extent.assign(layerCount(), {});
-        m_lines.assign(layerCount(), 0);
-        std::vector<double> startPads(layerCount(), 0), endPads(layerCount(), 0);
-        m_cutGroups.assign(static_cast<std::size_t>(layerCount()) + 1, 0);
-        for (const GroupSpan &s : m_spans) {
-            if (s.empty())
-                continue;
-            startPads[s.first] = std::max(startPads[s.first], s.startLevel * startPad());
-            endPads[s.last] = std::max(endPads[s.last], s.endLevel * m_o.groupPad);
-            ++m_cutGroups[s.first];
-            --m_cutGroups[s.last];
-        }
-        for (Index k = 0; k < layerCount(); ++k) {
-            double bend = 0;
-            for (Index v : m_g.layers[k]) {
-                m_extent[k].add(m_g.cross[v] - m_g.before[v], m_g.cross[v] + m_g.after[v]);
-                m_lines[k] += m_g.down.of(v).empty() ? 0 : 1;
-                for (Index to : m_g.down.of(v))
-                    bend = std::max(bend, std::abs(m_g.cross[to] - m_g.cross[v]));
-                if (!m_g.isDummy(v)) {
-                    m_leadIn[k] = std::max(m_leadIn[k], m_g.input.nodes[v].leadIn);
-                    m_body[k] = std::max(m_body[k], m_g.flowSize(v) + m_g.input.nodes[v].leadOut);
-                }
-            }
-            // A steep curve in a narrow gap looks like a crossing: give it room.
-            m_gap[k] = m_o.layerGap + std::min(48.0, 0.06 * bend) + endPads[k];
-            if (k > 0) {
-                m_gap[k - 1] += startPads[k];
-                m_cutGroups[k] += m_cutGroups[k - 1];
-            }
-            m_g.work += static_cast<std::int64_t>(m_g.layers[k].size());
-        }
-    }
-
-    [[nodiscard]] double thickness(Index k) const { return m_leadIn[k] + m_body[k]; }
-
-    // Cuts into `count` rows of about the same length, at boundaries that few lines cross.
-    [[nodiscard]] std::vector<Row> cut(int count) const
-    {
-        std::vector<Row> rows;
-        double remaining = 0;
-        for (Index k = 0; k < layerCount(); ++k)
-            remaining += thickness(k) + m_gap[k];
-        Index first = 0;
-        for (int r = 0; r < count && first < layerCount(); ++r) {
-            const double target = remaining / (count - r);
-            Index best = layerCount() - 1;
-            double length = 0, bestCost = kInf, bestLength = remaining;
-            for (Index k = first; r + 1 < count && k < layerCount(); ++k) {
-                length += thickness(k) + m_gap[k];
-                if (length > 1.15 * target && bestCost < kInf)
-                    break;
-                const double cost = 2 * std::abs(length - target) / target + 0.4 * (m_lines[k] - 1) +
-                                    0.1 * std::max(0, m_cutGroups[k]);
-                if (length > 0.6 * target && cost < bestCost) {
-                    bestCost = cost;
-                    best = k;
-                    bestLength = length;
-                }
-            }
-            Row row{first, best, bestLength, {}, 0, 0, 0};
-            for (Index k = first; k <= best; ++k)
-                row.cross.add(m_extent[k].low, m_extent[k].high);
-            rows.push_back(row);
-            remaining -= bestLength;
-            first = best + 1;
-        }
-        return rows;
-    }
-
-    void cutRows()
-    {
-        const double gutter = 2 * gutterPad() + m_o.edgeGap;
-        const auto fit = [&](const std::vector<Row> &rows) {
-            double width = 0, height = 0;
-            for (const Row &row : rows) {
-                width = std::max(width, row.length);
-                height += row.cross.high - row.cross.low + gutter;
-            }
-            return std::min(m_o.aspect / width, 1 / height);
-        };
-        m_rows = cut(1);
-        if (m_o.aspect > 0 && layerCount() > 1) {
-            const Row all = m_rows.front();
-            const double height = all.cross.high - all.cross.low + gutter;
-            const int guess = static_cast<int>(std::lround(std::sqrt(all.length / (m_o.aspect * height))));
-            for (int count = std::max(2, guess - 2); count <= guess + 3 && count <= layerCount(); ++count)
-                // One more row has to earn its keep: rows interrupt the reader.
-                if (auto rows = cut(count); fit(rows) > 1.02 * fit(m_rows))
-                    m_rows = std::move(rows);
-        }
-        m_rowOf.assign(layerCount(), 0);
-        m_start.assign(layerCount(), 0);
-        for (std::size_t r = 0; r < m_rows.size(); ++r) {
-            double flow = 0;
-            for (Index k = m_rows[r].first; k <= m_rows[r].last; ++k) {
-                m_rowOf[k] = static_cast<Index>(r);
-                m_start[k] = flow;
-                flow += thickness(k) + m_gap[k];
-            }
-            m_rows[r].start = 0;
-            m_rows[r].end = end(m_rows[r].last);
-        }
-    }
-
-    [[nodiscard]] double gutterPad() const { return 12; }
-    [[nodiscard]] double end(Index k) const { return m_start[k] + thickness(k); }
-    [[nodiscard]] double boxStart(Index v) const { return m_start[m_g.layerOf[v]] + m_leadIn[m_g.layerOf[v]]; }
-
-    // Outlines in row coordinates; they widen their rows.
-    void outlineGroups()
-    {
-        struct Inside {
-            Extent cross;
-            Index first = std::numeric_limits<Index>::max(), last = -1;
-        };
-        m_outlines.resize(m_g.input.groups.size());
-        std::vector<std::map<Index, Inside>> inside(m_g.input.groups.size());
-        for (Index v = 0; v < m_g.vertexCount(); ++v) {
-            const Index layer = m_g.layerOf[v];
-            for (Index group = m_g.groupOf[v]; group >= 0; group = m_g.input.groups[group].parent) {
-                Inside &in = inside[group][m_rowOf[layer]];
-                in.cross.add(m_g.cross[v] - m_g.before[v], m_g.cross[v] + m_g.after[v]);
-                in.first = std::min(in.first, layer);
-                in.last = std::max(in.last, layer);
-                ++m_g.work;
-            }
-        }
-        for (std::size_t i = 0; i < inside.size(); ++i) {
-            const GroupSpan &span = m_spans[i];
-            for (const auto &[row, in] : inside[i]) {
-                const int startLevel = in.first == span.first ? span.startLevel : span.sideLevel;
-                const int endLevel = in.last == span.last ? span.endLevel : span.sideLevel;
-                const double from = m_start[in.first] - startLevel * startPad();
-                const double to = end(in.last) + endLevel * m_o.groupPad;
-                const double low = in.cross.low - span.sideLevel * topPad();
-                const double high = in.cross.high + span.sideLevel * m_o.groupPad;
-                m_outlines[i].push_back({row, {from, low, to - from, high - low}});
-                m_rows[row].cross.add(low, high);
-                m_rows[row].start = std::min(m_rows[row].start, from);
-                m_rows[row].end = std::max(m_rows[row].end, to);
-            }
-        }
+        return m_plan.start[m_g.layerOf[v]] + m_plan.leadIn[m_g.layerOf[v]];
     }
 
     [[nodiscard]] double leftMargin() const
     {
         double start = 0;
-        for (const Row &row : m_rows)
+        for (const Row &row : m_plan.rows)
             start = std::min(start, row.start);
-        return start - gutterPad();
+        return start - kGutterPad;
     }
 
     void planGutters()
     {
         // Lines that continue in the next row, lowest first: it turns first, takes the upper lane and the outer
         // margin, so that lines that keep their order do not cross.
-        m_returns.resize(m_rows.size());
-        for (std::size_t r = 0; r + 1 < m_rows.size(); ++r) {
-            const auto &layer = m_g.layers[m_rows[r].last];
+        m_returns.resize(m_plan.rows.size());
+        for (std::size_t r = 0; r + 1 < m_plan.rows.size(); ++r) {
+            const auto &layer = m_g.layers[m_plan.rows[r].last];
             for (auto it = layer.rbegin(); it != layer.rend(); ++it)
                 if (!m_g.down.of(*it).empty()) {
                     m_returnOf[*it] = static_cast<int>(m_returns[r].size());
@@ -294,8 +88,8 @@ private:
                 }
             m_mostReturns = std::max(m_mostReturns, static_cast<int>(m_returns[r].size()));
         }
-        m_lanes.assign(m_rows.size() + 1, 0);
-        for (std::size_t r = 0; r + 1 < m_rows.size(); ++r)
+        m_lanes.assign(m_plan.rows.size() + 1, 0);
+        for (std::size_t r = 0; r + 1 < m_plan.rows.size(); ++r)
             m_lanes[r + 1] = std::min(kMostLanes, static_cast<int>(m_returns[r].size()));
         planLongEdges();
     }
@@ -320,9 +114,9 @@ private:
                 continue;
             LanePath &path = m_lanePaths[e];
             const Index from = m_g.layerOf[route.from], to = m_g.layerOf[route.to];
-            path.leave = end(from) + m_o.layerGap * (0.35 + 0.05 * (route.from % 5));
-            path.arrive = m_start[to] - m_o.layerGap * (0.35 + 0.05 * (route.from % 5));
-            const Index rowFrom = m_rowOf[from], rowTo = m_rowOf[to];
+            path.leave = m_plan.end(from) + m_o.layerGap * (0.35 + 0.05 * (route.from % 5));
+            path.arrive = m_plan.start[to] - m_o.layerGap * (0.35 + 0.05 * (route.from % 5));
+            const Index rowFrom = m_plan.rowOf[from], rowTo = m_plan.rowOf[to];
             if (rowTo - rowFrom <= 1) {
                 path.out = path.in = runIn(rowFrom + 1, route.from, path.leave, path.arrive);
                 continue;
@@ -348,7 +142,7 @@ private:
             while (lane < lanes.size() && lanes[lane] > run.from)
                 ++lane;
             if (lane == lanes.size() && lanes.size() < kMostLanes)
-                lanes.push_back(0);
+                lanes.push_back(-kInf);
             lane = std::min(lane, lanes.size() - 1);
             lanes[lane] = std::max(lanes[lane], run.to + m_o.edgeGap);
             run.lane = reserved[run.gutter] + static_cast<int>(lane);
@@ -365,15 +159,15 @@ private:
     void shiftRows()
     {
         double cross = 0;
-        m_gutterTop.resize(m_rows.size() + 1);
-        for (std::size_t r = 0; r <= m_rows.size(); ++r) {
-            m_gutterTop[r] = cross + gutterPad();
-            const bool outer = r == 0 || r == m_rows.size();
+        m_gutterTop.resize(m_plan.rows.size() + 1);
+        for (std::size_t r = 0; r <= m_plan.rows.size(); ++r) {
+            m_gutterTop[r] = cross + kGutterPad;
+            const bool outer = r == 0 || r == m_plan.rows.size();
             if (!outer || m_lanes[r] > 0)
-                cross += 2 * gutterPad() + std::max(0, m_lanes[r] - 1) * m_o.edgeGap;
-            if (r < m_rows.size()) {
-                m_rows[r].shift = cross - m_rows[r].cross.low;
-                cross += m_rows[r].cross.high - m_rows[r].cross.low;
+                cross += 2 * kGutterPad + std::max(0, m_lanes[r] - 1) * m_o.edgeGap;
+            if (r < m_plan.rows.size()) {
+                m_plan.rows[r].shift = cross - m_plan.rows[r].cross.low;
+                cross += m_plan.rows[r].cross.high - m_plan.rows[r].cross.low;
             }
         }
         m_height = cross;
@@ -388,7 +182,7 @@ private:
             if (route.from < 0)
                 continue;
             double from = route.lane ? kInf : 0;
-            if (route.lane && m_rowOf[m_g.layerOf[route.from]] != m_rowOf[m_g.layerOf[route.to]])
+            if (route.lane && m_plan.rowOf[m_g.layerOf[route.from]] != m_plan.rowOf[m_g.layerOf[route.to]])
                 from = -kInf;
             if (!route.lane)
                 from = m_g.cross[m_g.carrier(route.from, m_g.layerOf[route.to] - 1)];
@@ -436,7 +230,7 @@ private:
         const Route &route = m_g.routes[e];
         const LanePath &path = m_lanePaths[e];
         const double out = laneAt(m_runs[path.out].gutter, m_runs[path.out].lane);
-        const double port = m_port[e] + m_rows[m_rowOf[m_g.layerOf[route.to]]].shift;
+        const double port = m_port[e] + m_plan.rows[m_plan.rowOf[m_g.layerOf[route.to]]].shift;
         points.push_back({path.leave, at(route.from)});
         points.push_back({path.leave, out});
         if (path.in != path.out) {
@@ -458,22 +252,22 @@ private:
         for (Index k = m_g.layerOf[route.from]; k <= last; ++k) {
             const Index v = m_g.carrier(route.from, k);
             const double next =
-                k == last ? m_port[e] + m_rows[m_rowOf[k + 1]].shift : at(m_g.carrier(route.from, k + 1));
+                k == last ? m_port[e] + m_plan.rows[m_plan.rowOf[k + 1]].shift : at(m_g.carrier(route.from, k + 1));
             if (m_g.isDummy(v))
-                points.push_back({m_start[k], at(v)});
-            points.push_back({end(k), at(v)});
-            if (m_rowOf[k] != m_rowOf[k + 1]) {
-                const Index row = m_rowOf[k];
+                points.push_back({m_plan.start[k], at(v)});
+            points.push_back({m_plan.end(k), at(v)});
+            if (m_plan.rowOf[k] != m_plan.rowOf[k + 1]) {
+                const Index row = m_plan.rowOf[k];
                 const int i = std::min(kMostLanes - 1, m_returnOf.at(v));
                 const int count = std::min(kMostLanes, static_cast<int>(m_returns[row].size()));
-                const double right = m_rows[row].end + gutterPad() + i * m_o.edgeGap;
+                const double right = m_plan.rows[row].end + kGutterPad + i * m_o.edgeGap;
                 const double left = leftMargin() - (count - 1 - i) * m_o.edgeGap;
                 const double lane = laneAt(row + 1, i);
                 points.insert(points.end(), {{right, at(v)}, {right, lane}, {left, lane}, {left, next}});
             }
-            points.push_back({m_start[k + 1], next});
+            points.push_back({m_plan.start[k + 1], next});
         }
-        points.push_back({boxStart(route.to), m_port[e] + m_rows[m_rowOf[last + 1]].shift});
+        points.push_back({boxStart(route.to), m_port[e] + m_plan.rows[m_plan.rowOf[last + 1]].shift});
     }
 
     // Drops points in the middle of straight lines.
@@ -500,12 +294,12 @@ private:
         m_out.nodes.resize(m_g.real);
         m_out.layer.assign(m_g.layerOf.begin(), m_g.layerOf.begin() + m_g.real);
         m_out.row.resize(m_g.real);
-        Extent flow{m_rows.front().start, m_rows.front().end}, cross{0, m_height};
+        Extent flow{m_plan.rows.front().start, m_plan.rows.front().end}, cross{0, m_height};
         for (Index v = 0; v < m_g.real; ++v) {
-            m_out.row[v] = m_rowOf[m_g.layerOf[v]];
+            m_out.row[v] = m_plan.rowOf[m_g.layerOf[v]];
             m_out.nodes[v] = {boxStart(v), at(v) - m_g.crossSize(v) / 2, m_g.flowSize(v), m_g.crossSize(v)};
         }
-        for (const Row &row : m_rows)
+        for (const Row &row : m_plan.rows)
             flow.add(row.start, row.end);
         m_out.edges.resize(m_g.routes.size());
         for (std::size_t e = 0; e < m_g.routes.size(); ++e) {
@@ -527,10 +321,10 @@ private:
                 cross.add(p.y, p.y);
             }
         }
-        m_out.groups.resize(m_outlines.size());
-        for (std::size_t i = 0; i < m_outlines.size(); ++i)
-            for (const auto &[row, rect] : m_outlines[i])
-                m_out.groups[i].push_back({rect.x, rect.y + m_rows[row].shift, rect.width, rect.height});
+        m_out.groups.resize(m_plan.outlines.size());
+        for (std::size_t i = 0; i < m_plan.outlines.size(); ++i)
+            for (const auto &[row, rect] : m_plan.outlines[i])
+                m_out.groups[i].push_back({rect.x, rect.y + m_plan.rows[row].shift, rect.width, rect.height});
         turn(flow, cross);
     }
 
@@ -568,14 +362,8 @@ private:
     Layered &m_g;
     const LayoutOptions &m_o;
     LayoutResult &m_out;
-    std::vector<GroupSpan> m_spans;
-    std::vector<double> m_leadIn, m_body, m_gap, m_start; // per layer; m_start within its row
-    std::vector<Extent> m_extent;
-    std::vector<int> m_lines, m_cutGroups; // that a cut after the layer would meet
-    std::vector<Row> m_rows;
-    std::vector<Index> m_rowOf;
-    std::vector<std::vector<std::pair<Index, LayoutRect>>> m_outlines; // per group: row and rectangle
-    std::vector<std::vector<Index>> m_returns;                         // per row: what goes on in the next
+    RowPlan m_plan;
+    std::vector<std::vector<Index>> m_returns; // per row: what goes on in the next
     std::map<Index, int> m_returnOf;
     int m_mostReturns = 0;
     std::vector<int> m_lanes; // per gutter: how many
@@ -589,7 +377,7 @@ private:
 
 bool placeAlong(Layered &g, LayoutResult &result)
 {
-    return AlongPlacer(g, result).run();
+    return Router(g, result).run();
 }
 
 } // namespace dblame::layered

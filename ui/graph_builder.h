@@ -10,7 +10,8 @@
 #include "core/graph.h"
 #include "ui/graph_document.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 // One side of the pair while the document is made. `ofValue` and `ofNode` say which drawn node stands for a
 // value or an operator; hidden ones stand behind the drawn node that their first input comes from.
@@ -18,7 +19,7 @@ struct GraphSide {
     Side side;
     const Graph &graph;
     std::vector<std::int32_t> ofValue, ofNode;
-    std::vector<char> depends; // on a user input
+    std::vector<char> depends;           // on a user input
     std::vector<std::int32_t> unmatched; // per value: into Alignment::unmatched, or -1
     GraphSide(Side which, const Graph &g, const Alignment &alignment);
 };

@@ -8,9 +8,11 @@
 #include "core/graph_query.h"
 #include "ui/graph_builder.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 ValueId firstTensor(const Graph &graph, const Node &node)
 {
@@ -61,10 +63,10 @@ std::int32_t GraphBuilder::addInput(GraphSide &side, const GraphInput &input)
     node.value = input.value;
     node.label = QString::fromStdString(isStored(input) && !input.target.empty() ? input.target
                                                                                  : side.graph.value(input.value).name);
-    node.op = node.kind == GraphNode::Kind::Input       ? QStringLiteral("input")
-              : input.kind == InputKind::Parameter      ? QStringLiteral("parameter")
-              : input.kind == InputKind::Buffer         ? QStringLiteral("buffer")
-                                                        : QStringLiteral("constant");
+    node.op = node.kind == GraphNode::Kind::Input  ? QStringLiteral("input")
+              : input.kind == InputKind::Parameter ? QStringLiteral("parameter")
+              : input.kind == InputKind::Buffer    ? QStringLiteral("buffer")
+                                                   : QStringLiteral("constant");
     if (const std::int32_t i = side.unmatched[input.value.get()]; i >= 0) {
         node.unpaired = true;
         node.why = QString::fromStdString(alignment().unmatched[static_cast<std::size_t>(i)].reason);
@@ -80,7 +82,7 @@ std::int32_t GraphBuilder::addOperator(GraphSide &side, NodeId id)
     node.node = id;
     node.value = firstTensor(side.graph, n);
     node.op = QString::fromStdString(n.opName());
-    node.path = QString::fromStdString(moduleOf(side.graph, n));
+    node.path = QString::fromStdString(moduleCallOf(side.graph, n));
     node.label = QString::fromStdString(node.value.valid() ? side.graph.value(node.value).name : n.name);
     for (ValueId value : n.outputValues())
         if (const std::int32_t i = side.unmatched[value.get()]; i >= 0) {
@@ -204,6 +206,7 @@ std::int32_t GraphBuilder::addSite(GraphSide &side, NodeId id, const SiteTable &
     node.node = id;
     node.value = firstTensor(side.graph, n);
     node.site = side.side == Side::Candidate ? site : SiteId();
+    node.owner = quantSite.owner;
     node.observer = quantSite.watchesOnly;
     node.path = QString::fromStdString(quantSite.module);
     node.op = QString::fromStdString(quantSite.watchesOnly ? "observer" : quantSite.spec.text());

@@ -15,7 +15,8 @@
 #include "core/ids.h"
 #include "ui/open_pair.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 enum class GraphViewKind {
     Merged,    // the reference's operators, the candidate's quantizers as marks, what only the candidate has in grey
@@ -38,13 +39,13 @@ struct GraphMark {
     Place place = Place::Out;
     bool weight = false;
     bool watchesOnly = false;
-    bool enabled = true;     // its own flag in the file
-    int instance = 0;        // the same number on all sites that share an observer instance; 0: it is alone
-    std::int32_t node = -1;  // into GraphDocument::nodes
-    std::int32_t edge = -1;  // In: into GraphDocument::edges, -1 when its source is not drawn
-    PairId row;              // whose figures belong to it; invalid when there is none
-    QString name;            // site id
-    QString spec;            // "int8 symmetric per channel"
+    bool enabled = true;    // its own flag in the file
+    int instance = 0;       // the same number on all sites that share an observer instance; 0: it is alone
+    std::int32_t node = -1; // into GraphDocument::nodes
+    std::int32_t edge = -1; // In: into GraphDocument::edges, -1 when its source is not drawn
+    PairId row;             // whose figures belong to it; invalid when there is none
+    QString name;           // site id
+    QString spec;           // "int8 symmetric per channel"
     [[nodiscard]] QChar letter() const { return QLatin1Char(watchesOnly ? 'O' : weight ? 'W' : 'Q'); }
 };
 
@@ -56,12 +57,13 @@ struct GraphNode {
     ValueId value;               // its first tensor value
     PairId row;                  // invalid when it has no partner
     SiteId site;                 // Kind::Site of the candidate's view: the quantizer it is or is part of
+    NodeId owner;                // Kind::Site: the operator that the quantizer belongs to
     bool unpaired = false;       // listed as unmatched
     bool observer = false;       // Kind::Site that only watches
     std::int32_t group = -1;     // innermost, into GraphDocument::groups
     QString label;               // module path or value name
     QString op;                  // "conv2d"
-    QString path;                // module path
+    QString path;                // module path, with the call where a module is called more than once
     QString why;                 // reason when unpaired; folded norms otherwise
     std::vector<std::int32_t> marks;
 };
@@ -72,11 +74,11 @@ struct GraphEdge {
 };
 
 struct GraphGroup {
-    QString name;             // path below the parent's
+    QString name; // path below the parent's
     QString path, type;
     std::int32_t parent = -1; // comes before its children
     int depth = 0;
-    int members = 0;          // nodes in it and in its children
+    int members = 0; // nodes in it and in its children
 };
 
 struct GraphDocument {
@@ -86,7 +88,7 @@ struct GraphDocument {
     std::vector<GraphEdge> edges;
     std::vector<GraphMark> marks;
     std::vector<GraphGroup> groups;
-    std::vector<std::int32_t> nodeOfRow; // per pair: the node that shows it; weights: the node of their mark, or -1
+    std::vector<std::int32_t> nodeOfRow;  // per pair: the node that shows it; weights: the node of their mark, or -1
     std::vector<std::int32_t> markOfSite; // per candidate site, -1 when it is not drawn
 
     [[nodiscard]] bool groupHolds(std::int32_t outer, std::int32_t inner) const; // also when they are the same

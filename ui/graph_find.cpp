@@ -10,9 +10,11 @@
 #include "ui/node_table_model.h"
 #include "ui/row_words.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 struct Comparison {
     bool drop = false;

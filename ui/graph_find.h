@@ -13,7 +13,8 @@
 
 #include "ui/graph_document.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class NodeTableModel;
 

@@ -5,9 +5,11 @@
 
 #include "ui/graph_builder.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 struct Tree {
     std::vector<GraphGroup> groups;
@@ -17,15 +19,76 @@ struct Tree {
 // A quantizer node of torchao has no module frames: it stands with the layer it belongs to, which the site knows.
 std::vector<ModuleFrame> framesOf(const GraphDocument &document, const GraphNode &node)
 {
-    if (!node.node.valid())
+    const NodeId id = node.owner.valid() ? node.owner : node.node;
+    if (!id.valid())
         return {};
-    const Graph &graph = node.side == Side::Reference ? document.pair->reference->graph()
-                                                      : document.pair->candidate->graph();
+    const Graph &graph =
+        node.side == Side::Reference ? document.pair->reference->graph() : document.pair->candidate->graph();
     std::vector<ModuleFrame> frames;
-    for (const ModuleFrame &frame : graph.node(node.node).modules)
+    for (const ModuleFrame &frame : graph.node(id).modules)
         if (!frame.path.empty())
             frames.push_back(frame);
     return frames;
+}
+
+std::int32_t commonGroup(const std::vector<GraphGroup> &groups, std::int32_t a, std::int32_t b)
+{
+    while (a != b) {
+        if (a < 0 || b < 0)
+            return -1;
+        std::int32_t &deeper = groups[a].depth >= groups[b].depth ? a : b;
+        deeper = groups[deeper].parent;
+    }
+    return a;
+}
+
+// Quantizers on activations stand before their readers: in the same outline as those, or they would lie in it as
+// strangers. From the last to the first, for quantize is followed by dequantize.
+void seatQuantizers(GraphDocument &document)
+{
+    std::vector<std::vector<std::int32_t>> readers(document.nodes.size());
+    for (const GraphEdge &edge : document.edges)
+        readers[edge.from].push_back(edge.to);
+    const auto count = [&document](std::int32_t group, int change) {
+        for (; group >= 0; group = document.groups[group].parent)
+            document.groups[group].members += change;
+    };
+    for (std::size_t i = document.nodes.size(); i-- > 0;) {
+        GraphNode &node = document.nodes[i];
+        if (node.kind != GraphNode::Kind::Site || readers[i].empty())
+            continue;
+        std::int32_t group = document.nodes[readers[i].front()].group;
+        for (std::int32_t reader : readers[i])
+            group = commonGroup(document.groups, group, document.nodes[reader].group);
+        if (group < 0)
+            continue;
+        count(node.group, -1);
+        count(group, 1);
+        node.group = group;
+    }
+}
+
+// An operator that a rewrite left without frames, between two of one module, would lie inside that module's outline
+// without being in it.
+void adoptStrays(GraphDocument &document)
+{
+    constexpr std::int32_t kNone = -2;
+    std::vector<std::int32_t> before(document.nodes.size(), kNone), after(document.nodes.size(), kNone);
+    const auto meet = [&document](std::int32_t &group, std::int32_t other) {
+        group = group == kNone ? other : commonGroup(document.groups, group, other);
+    };
+    for (const GraphEdge &edge : document.edges) {
+        meet(before[edge.to], document.nodes[edge.from].group);
+        meet(after[edge.from], document.nodes[edge.to].group);
+    }
+    for (std::size_t i = 0; i < document.nodes.size(); ++i) {
+        GraphNode &node = document.nodes[i];
+        if (node.group >= 0 || before[i] == kNone || after[i] == kNone || !framesOf(document, node).empty())
+            continue;
+        node.group = commonGroup(document.groups, before[i], after[i]);
+        for (std::int32_t g = node.group; g >= 0; g = document.groups[g].parent)
+            ++document.groups[g].members;
+    }
 }
 
 Tree allGroups(GraphDocument &document)
@@ -93,6 +156,8 @@ void groupByModule(GraphDocument &document)
     for (GraphNode &node : document.nodes)
         if (node.group >= 0)
             node.group = now[node.group];
+    seatQuantizers(document);
+    adoptStrays(document);
 }
 
 } // namespace dblame::ui

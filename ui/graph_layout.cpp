@@ -6,9 +6,11 @@
 #include <cmath>
 #include <map>
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr double kMinWidth = 104, kMaxWidth = 208;
 constexpr double kHexPitch = 2 * kHexWidth + 2; // of hexagons in a row
@@ -33,7 +35,7 @@ public:
         m_result.document = request.document;
         m_result.options = request.options;
         m_result.request = request.serial;
-        m_result.downwards = request.options.flow == GraphFlow::TopBottom;
+        m_result.downwards = request.options.flow == GraphFlow::TopBottom || request.options.flow == GraphFlow::Columns;
     }
 
     GraphLayoutResult run(std::stop_token stop)
@@ -45,7 +47,10 @@ public:
         collectLines();
         LayoutOptions options;
         options.direction = m_result.downwards ? LayoutDirection::TopBottom : LayoutDirection::LeftRight;
-        options.aspect = m_options.flow == GraphFlow::Rows ? m_options.aspect : 0;
+        if (m_options.flow == GraphFlow::Rows)
+            options.aspect = m_options.aspect;
+        else if (m_options.flow == GraphFlow::Columns)
+            options.aspect = 1 / m_options.aspect;
         const LayoutResult layout = layoutLayered(m_input, options, std::move(stop));
         m_result.cancelled = layout.cancelled;
         if (!layout.cancelled)
@@ -54,7 +59,7 @@ public:
     }
 
 private:
-    struct Marks { // of one item, in the order of drawing
+    struct Marks {                                  // of one item, in the order of drawing
         std::vector<std::int32_t> out, side, loose; // loose: input sites whose source is not drawn
         std::size_t longestIn = 0;
         int markedIn = 0;
@@ -230,7 +235,8 @@ private:
             for (std::size_t k = 0; k < side.size(); ++k)
                 m_result.marks.push_back(
                     {side[k], item,
-                     along(centre + (static_cast<double>(k) - static_cast<double>(side.size() - 1) / 2) * pitch, beside)});
+                     along(centre + (static_cast<double>(k) - static_cast<double>(side.size() - 1) / 2) * pitch,
+                           beside)});
         }
         for (std::size_t l = 0; l < m_result.lines.size(); ++l) {
             if (m_lineMarks[l].empty() || m_result.lines[l].points.empty())

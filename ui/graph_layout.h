@@ -17,15 +17,17 @@
 #include "core/layered_layout.h"
 #include "ui/graph_document.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-enum class GraphFlow { Rows, LeftRight, TopBottom }; // Rows: left to right, wrapped like text
+// Rows: left to right, wrapped like text; Columns: top to bottom, wrapped like a newspaper.
+enum class GraphFlow { Rows, Columns, LeftRight, TopBottom };
 
 struct GraphLayoutOptions {
     GraphFlow flow = GraphFlow::Rows;
-    double aspect = 2;               // width / height of the space to fill (Rows)
+    double aspect = 2;                // width / height of the space to fill (Rows, Columns)
     std::set<std::int32_t> collapsed; // groups drawn as one box
-    double nameChar = 7.2;           // mean width of a character of the first and second line, pixels
+    double nameChar = 7.2;            // mean width of a character of the first and second line, pixels
     double detailChar = 6.3;
     double lineHeight = 15;
 };
@@ -37,7 +39,7 @@ struct GraphItem {
     QRectF rect;
 };
 
-struct GraphLine { // one per pair of joined items
+struct GraphLine {                 // one per pair of joined items
     std::int32_t from = 0, to = 0; // items
     std::vector<QPointF> points;   // as LayoutResult::edges
 };
@@ -65,7 +67,7 @@ struct GraphLayoutResult {
     QRectF bounds;
     std::uint64_t request = 0; // GraphLayoutRequest::serial
     bool cancelled = false;
-    bool downwards = false;    // flow is top to bottom
+    bool downwards = false; // flow is top to bottom
 };
 
 struct GraphLayoutRequest {

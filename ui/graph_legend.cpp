@@ -7,9 +7,11 @@
 #include "ui/row_words.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr int kRampWidth = 154, kRampHeight = 9, kSteps = 7, kLeft = 14;
 
@@ -19,12 +21,18 @@ GraphLegend::GraphLegend(GraphScene *scene, QWidget *parent) : QWidget(parent), 
 {
     connect(scene, &GraphScene::rangeChanged, this, &GraphLegend::refresh);
     connect(scene, &GraphScene::layoutChanged, this, &GraphLegend::refresh);
-    connect(scene, &GraphScene::looksChanged, this, &GraphLegend::refresh);
+    connect(scene, &GraphScene::marksChanged, this, &GraphLegend::refresh);
     refresh();
 }
 
-QSize GraphLegend::sizeHint() const { return {640, 40}; }
-QSize GraphLegend::minimumSizeHint() const { return {120, 40}; }
+QSize GraphLegend::sizeHint() const
+{
+    return {640, 40};
+}
+QSize GraphLegend::minimumSizeHint() const
+{
+    return {120, 40};
+}
 
 void GraphLegend::refresh()
 {

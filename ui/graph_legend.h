@@ -5,7 +5,8 @@
 
 #include "ui/graph_paint.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class GraphScene;
 

@@ -7,7 +7,8 @@
 
 #include "ui/graph_builder.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 void GraphBuilder::merged()
 {

@@ -9,16 +9,18 @@
 #include "ui/graph_layout.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr double kRadius = 8, kBarWidth = 6;
 
 QPolygonF hexagon(const QPointF &c, double width, double height)
 {
-    return {c + QPointF(-width, 0),           c + QPointF(-width * 0.55, -height), c + QPointF(width * 0.55, -height),
-            c + QPointF(width, 0),            c + QPointF(width * 0.55, height),   c + QPointF(-width * 0.55, height)};
+    return {c + QPointF(-width, 0), c + QPointF(-width * 0.55, -height), c + QPointF(width * 0.55, -height),
+            c + QPointF(width, 0),  c + QPointF(width * 0.55, height),   c + QPointF(-width * 0.55, height)};
 }
 
 // A box with pointed ends: the hexagon of a quantizer that is drawn as a node.
@@ -37,9 +39,10 @@ QPainterPath longHexagon(const QRectF &r)
 
 GraphPainter::GraphPainter(QPainter &painter, double scale)
     : m_painter(painter), m_scale(scale), m_name(Theme::bodyFont()), m_detail(Theme::labelFont()),
-      m_letter(Theme::labelFont())
+      m_letter(Theme::labelFont()), m_nameMetrics(m_name), m_detailMetrics(m_detail)
 {
     m_name.setWeight(QFont::DemiBold);
+    m_nameMetrics = QFontMetricsF(m_name);
     m_letter.setPixelSize(10);
     m_letter.setWeight(QFont::Bold);
 }
@@ -124,16 +127,15 @@ void GraphPainter::text(const QRectF &rect, const GraphNodeLook &look)
     const bool twoLines = m_scale * m_detail.pixelSize() >= 6;
     const QRectF inner = rect.adjusted(kBarWidth + 5, 4, -6, -4);
     const QRectF upper(inner.left(), inner.top(), inner.width(), twoLines ? inner.height() / 2 : inner.height());
-    const QFontMetricsF nameMetrics(m_name), detailMetrics(m_detail);
     m_painter.setFont(m_name);
     m_painter.setPen(look.unpaired ? t.mute : t.text);
     // The end of a path tells layers apart.
-    m_painter.drawText(upper, Qt::AlignCenter, nameMetrics.elidedText(look.name, Qt::ElideLeft, inner.width()));
+    m_painter.drawText(upper, Qt::AlignCenter, m_nameMetrics.elidedText(look.name, Qt::ElideLeft, inner.width()));
     if (!twoLines)
         return;
     const QString state = look.state.isEmpty() || look.op.isEmpty() ? look.state : QStringLiteral(" · ") + look.state;
-    const double room = inner.width() - detailMetrics.horizontalAdvance(state);
-    const QString op = detailMetrics.elidedText(look.op, Qt::ElideRight, std::max(room, 0.0));
+    const double room = inner.width() - m_detailMetrics.horizontalAdvance(state);
+    const QString op = m_detailMetrics.elidedText(look.op, Qt::ElideRight, std::max(room, 0.0));
     m_painter.setFont(m_detail);
     m_painter.setPen(look.trouble ? t.orange : t.mute);
     m_painter.drawText(QRectF(inner.left(), inner.center().y(), inner.width(), inner.height() / 2), Qt::AlignCenter,
@@ -186,7 +188,9 @@ void GraphPainter::outline(const QRectF &rect, const QString &name, bool collaps
     const Theme &t = Theme::current();
     QPen pen(t.dark ? t.line : QColor(0xcfccc4), 1);
     pen.setCosmetic(true);
-    pen.setDashPattern({5, 4});
+    // Dashes cost much when there are thousands, and are only dots at that scale.
+    if (m_scale >= kBoxesOnly)
+        pen.setDashPattern({5, 4});
     m_painter.setPen(pen);
     m_painter.setBrush(Qt::NoBrush);
     m_painter.drawRoundedRect(rect, kRadius, kRadius);
@@ -197,7 +201,7 @@ void GraphPainter::outline(const QRectF &rect, const QString &name, bool collaps
     const QString label = collapsible ? QStringLiteral("▾ ") + name : name;
     const double room = rect.width() - 16;
     m_painter.drawText(QRectF(rect.left() + 8, rect.top() + 2, room, 16), Qt::AlignLeft | Qt::AlignVCenter,
-                       QFontMetricsF(m_detail).elidedText(label, Qt::ElideRight, room));
+                       m_detailMetrics.elidedText(label, Qt::ElideRight, room));
 }
 
 void GraphPainter::farGroup(const QRectF &rect, const QString &name, double worst, const GraphRange &range)
@@ -213,9 +217,8 @@ void GraphPainter::farGroup(const QRectF &rect, const QString &name, double wors
     m_painter.setBrush(fill);
     m_painter.drawRect(rect);
     // Words keep their size on the screen; those that do not fit are left out.
-    const QFontMetricsF metrics(m_detail);
     const QRectF screen = m_painter.transform().mapRect(rect);
-    if (metrics.horizontalAdvance(name) + 6 > screen.width() || metrics.height() > screen.height())
+    if (m_detailMetrics.horizontalAdvance(name) + 6 > screen.width() || m_detailMetrics.height() > screen.height())
         return;
     m_painter.save();
     m_painter.resetTransform();

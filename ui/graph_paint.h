@@ -7,12 +7,14 @@
 #include <limits>
 
 #include <QFont>
+#include <QFontMetricsF>
 #include <QRectF>
 #include <QString>
 
 class QPainter;
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 // The dB values between which the ramp runs.
 struct GraphRange {
@@ -29,8 +31,8 @@ struct GraphNodeLook {
     enum class Shape { Box, Site, Group };
     Shape shape = Shape::Box;
     QString name;
-    QString op;      // may be shortened to make room
-    QString state;   // "46.1", "exact", "failed"; never shortened
+    QString op;    // may be shortened to make room
+    QString state; // "46.1", "exact", "failed"; never shortened
     double db = std::numeric_limits<double>::quiet_NaN();
     bool coloured = false; // db stands for a place on the ramp
     bool trouble = false;  // failed, not computed, shapes differ
@@ -74,6 +76,7 @@ private:
     QPainter &m_painter;
     double m_scale;
     QFont m_name, m_detail, m_letter;
+    QFontMetricsF m_nameMetrics, m_detailMetrics;
 };
 
 } // namespace dblame::ui

@@ -26,7 +26,8 @@
 #include "ui/node_table_model.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 GraphPanel::GraphPanel(QWidget *parent) : QWidget(parent)
 {
@@ -65,10 +66,8 @@ void GraphPanel::setTable(NodeTableModel *table)
     m_scene->setTable(table);
     if (table == nullptr)
         return;
-    connect(table, &NodeTableModel::rowsChanged, this, [this](int first, int last) {
-        m_scene->refreshRows(first, last);
-        updateSummary();
-    });
+    connect(table, &NodeTableModel::rowsChanged, this,
+            [this](int first, int last) { m_scene->refreshRows(first, last); });
     connect(table, &NodeTableModel::dropsChanged, m_scene, &GraphScene::refreshAll);
     connect(table, &QAbstractItemModel::modelReset, m_scene, &GraphScene::refreshAll);
 }
@@ -133,6 +132,10 @@ void GraphPanel::relayout()
         return;
     }
     m_laying = true;
+    m_stopped = false;
+    // Until the layout is there, the picture of another pair would be wrong; that of another view is still right.
+    if (!m_scene->empty() && shown().pair != m_document->pair)
+        m_scene->setLayout({});
     updateSummary();
     Q_EMIT layoutRequested(request);
 }
@@ -142,6 +145,7 @@ void GraphPanel::setLayout(GraphLayoutResult result)
     if (result.request != m_request)
         return;
     m_laying = false;
+    m_stopped = result.cancelled;
     if (result.cancelled) {
         updateSummary();
         return;
@@ -157,11 +161,27 @@ void GraphPanel::setLayout(GraphLayoutResult result)
     updateSummary();
 }
 
-void GraphPanel::fit() { m_view->fit(); }
+void GraphPanel::fit()
+{
+    m_view->fit();
+}
+
+const GraphDocument &GraphPanel::shown() const
+{
+    return *m_scene->layout().document;
+}
+
+void GraphPanel::stopOrResume()
+{
+    if (m_laying)
+        Q_EMIT layoutCancelRequested();
+    else
+        relayout();
+}
 
 void GraphPanel::setCollapsed(int group, bool collapsed)
 {
-    if (group < 0 || group >= static_cast<int>(m_document->groups.size()))
+    if (m_laying || group < 0 || group >= static_cast<int>(m_document->groups.size()))
         return;
     const bool changed = collapsed ? m_collapsed.insert(group).second : m_collapsed.erase(group) > 0;
     if (!changed)
@@ -175,8 +195,8 @@ void GraphPanel::setCollapsed(int group, bool collapsed)
     m_view->zoomBy(scale / m_view->scale());
     for (std::size_t i = 0; i < m_scene->layout().items.size(); ++i) {
         const GraphItem &item = m_scene->layout().items[i];
-        const std::int32_t at = item.node >= 0 ? m_document->nodes[item.node].group : item.group;
-        if (m_document->groupHolds(group, at)) {
+        const std::int32_t at = item.node >= 0 ? shown().nodes[item.node].group : item.group;
+        if (shown().groupHolds(group, at)) {
             m_view->showAt(item.rect.center());
             break;
         }
@@ -209,6 +229,7 @@ void GraphPanel::followSelection()
     if (m_picking || m_selection == nullptr)
         return;
     const PairId row = m_selection->current();
+    // An unpaired node that was clicked has no row: it stays current until another row is.
     const std::int32_t item = m_scene->itemOfRow(row);
     m_scene->setCurrent(item, m_scene->markOfRow(row));
     if (item >= 0 && isVisible())
@@ -231,7 +252,7 @@ void GraphPanel::pickItem(std::int32_t item)
 void GraphPanel::pickMark(std::int32_t mark)
 {
     const GraphPlacedMark &placed = m_scene->layout().marks[mark];
-    const GraphMark &what = m_document->marks[placed.mark];
+    const GraphMark &what = shown().marks[placed.mark];
     m_scene->setCurrent(placed.item, mark);
     m_picking = true;
     if (m_selection != nullptr && what.row.valid())
@@ -262,8 +283,8 @@ void GraphPanel::followSize()
     // Rows are cut for a shape of window; another shape wants another cut, unless the user has moved on.
     const double aspect = layoutOptions().aspect;
     const bool small = m_scene->layout().items.size() <= kDirectLayout;
-    if (m_flow == GraphFlow::Rows && m_view->fitting() && small && !m_laying &&
-        std::abs(std::log(aspect / m_aspect)) > 0.2)
+    const bool wraps = m_flow == GraphFlow::Rows || m_flow == GraphFlow::Columns;
+    if (wraps && m_view->fitting() && small && !m_laying && std::abs(std::log(aspect / m_aspect)) > 0.2)
         relayout();
 }
 

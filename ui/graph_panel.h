@@ -19,7 +19,8 @@ class QLabel;
 class QLineEdit;
 class QToolButton;
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 struct GraphHit;
 class GraphLegend;
@@ -92,6 +93,8 @@ private:
     void rebuild(bool keepCollapsed); // document and layout
     void relayout();
     [[nodiscard]] GraphLayoutOptions layoutOptions() const;
+    [[nodiscard]] const GraphDocument &shown() const; // of the layout in the scene; only while that has items
+    void stopOrResume();
     void showMinimap();
     void followSize();
     void followSelection();
@@ -114,9 +117,10 @@ private:
     std::set<SiteId> m_off;
     std::set<EdgeBypass> m_bypassed;
     std::uint64_t m_request = 0;
-    double m_aspect = 0; // the layout was made for
-    bool m_laying = false;
-    bool m_picking = false; // the selection changes because of a click here
+    double m_aspect = 0;                 // the layout was made for
+    bool m_laying = false;               // somebody computes the layout that was asked for
+    bool m_stopped = false;              // it was cancelled: what is shown is older than the choices
+    bool m_picking = false;              // the selection changes because of a click here
     std::vector<std::int32_t> m_matches; // items
     int m_match = -1;
 

@@ -24,9 +24,11 @@
 #include "ui/node_table_model.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 QToolButton *chip(const QString &text, const QString &tip, QWidget *parent)
 {
@@ -66,9 +68,9 @@ void GraphPanel::makeControls()
     m_viewBox->setAccessibleName(tr("Which graph"));
     m_viewBox->setToolTip(tr("Merged: the reference's operators with the candidate's quantizers"));
     m_flowBox = new QComboBox(this);
-    m_flowBox->addItems({tr("rows"), tr("left to right"), tr("top to bottom")});
+    m_flowBox->addItems({tr("rows"), tr("columns"), tr("left to right"), tr("top to bottom")});
     m_flowBox->setAccessibleName(tr("Direction"));
-    m_stop = chip(tr("Stop"), tr("Stop the layout"), this);
+    m_stop = chip(tr("Stop"), tr("Stop the layout, or start it again"), this);
     m_stop->hide();
     auto *show = chip(tr("Show ▾"), tr("What to show"), this);
     makeShowMenu(show);
@@ -78,7 +80,7 @@ void GraphPanel::makeControls()
     connect(fitButton, &QToolButton::clicked, this, &GraphPanel::fit);
     connect(in, &QToolButton::clicked, this, [this] { m_view->zoomBy(1.25); });
     connect(out, &QToolButton::clicked, this, [this] { m_view->zoomBy(0.8); });
-    connect(m_stop, &QToolButton::clicked, this, &GraphPanel::layoutCancelRequested);
+    connect(m_stop, &QToolButton::clicked, this, &GraphPanel::stopOrResume);
     connect(m_viewBox, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_options.view = static_cast<GraphViewKind>(index);
         rebuild(false);
@@ -165,14 +167,13 @@ void GraphPanel::connectView()
     connect(m_view, &GraphView::resized, this, &GraphPanel::followSize);
     connect(m_view, &GraphView::itemPicked, this, &GraphPanel::pickItem);
     connect(m_view, &GraphView::markPicked, this, &GraphPanel::pickMark);
-    connect(m_view, &GraphView::markToggled, this, [this](int mark) {
-        Q_EMIT siteToggleRequested(m_document->marks[m_scene->layout().marks[mark].mark].site);
-    });
+    connect(m_view, &GraphView::markToggled, this,
+            [this](int mark) { Q_EMIT siteToggleRequested(shown().marks[m_scene->layout().marks[mark].mark].site); });
     connect(m_view, &GraphView::itemToggled, this, [this](int item) {
         const GraphItem &box = m_scene->layout().items[item];
         if (box.node < 0)
-            Q_EMIT skipModuleRequested(m_document->groups[box.group].path);
-        else if (const GraphNode &node = m_document->nodes[box.node]; node.site.valid())
+            Q_EMIT skipModuleRequested(shown().groups[box.group].path);
+        else if (const GraphNode &node = shown().nodes[box.node]; node.site.valid())
             Q_EMIT siteToggleRequested(node.site);
         else if (node.row.valid())
             Q_EMIT skipRequested(node.row);
@@ -188,7 +189,7 @@ void GraphPanel::showMenu(const GraphHit &hit, const QPoint &at)
 {
     QMenu menu(this);
     if (hit.what == GraphHit::What::Mark) {
-        const GraphMark &mark = m_document->marks[m_scene->layout().marks[hit.index].mark];
+        const GraphMark &mark = shown().marks[m_scene->layout().marks[hit.index].mark];
         const bool off = m_scene->markLook(hit.index).state == GraphMarkLook::State::Off;
         if (!mark.watchesOnly)
             connect(menu.addAction(off ? tr("Quantize here again") : tr("Skip this quantizer")), &QAction::triggered,
@@ -203,8 +204,8 @@ void GraphPanel::showMenu(const GraphHit &hit, const QPoint &at)
         itemMenu(menu, hit.index);
     } else {
         if (hit.what == GraphHit::What::Outline)
-            connect(menu.addAction(tr("Collapse group %1").arg(m_document->groups[hit.index].path)),
-                    &QAction::triggered, this, [this, group = hit.index] { setCollapsed(group, true); });
+            connect(menu.addAction(tr("Collapse group %1").arg(shown().groups[hit.index].path)), &QAction::triggered,
+                    this, [this, group = hit.index] { setCollapsed(group, true); });
         connect(menu.addAction(tr("Fit")), &QAction::triggered, this, &GraphPanel::fit);
         connect(menu.addAction(tr("Collapse all groups")), &QAction::triggered, this, &GraphPanel::collapseAll);
         connect(menu.addAction(tr("Expand all groups")), &QAction::triggered, this, &GraphPanel::expandAll);
@@ -217,7 +218,7 @@ void GraphPanel::itemMenu(QMenu &menu, std::int32_t item)
     const GraphItem &box = m_scene->layout().items[item];
     const PairId row = m_scene->rowOfItem(item);
     if (box.node < 0) {
-        const QString path = m_document->groups[box.group].path;
+        const QString path = shown().groups[box.group].path;
         connect(menu.addAction(tr("Expand group")), &QAction::triggered, this,
                 [this, group = box.group] { setCollapsed(group, false); });
         connect(menu.addAction(tr("Skip this group")), &QAction::triggered, this,
@@ -226,7 +227,7 @@ void GraphPanel::itemMenu(QMenu &menu, std::int32_t item)
                 [path] { QApplication::clipboard()->setText(path); });
         return;
     }
-    const GraphNode &node = m_document->nodes[box.node];
+    const GraphNode &node = shown().nodes[box.node];
     if (row.valid())
         connect(menu.addAction(tr("Skip this layer")), &QAction::triggered, this,
                 [this, row] { Q_EMIT skipRequested(row); });
@@ -237,8 +238,8 @@ void GraphPanel::itemMenu(QMenu &menu, std::int32_t item)
         connect(menu.addAction(tr("Select in table")), &QAction::triggered, this,
                 [this, row] { Q_EMIT selectInTableRequested(row); });
     if (node.group >= 0)
-        connect(menu.addAction(tr("Collapse group %1").arg(m_document->groups[node.group].path)), &QAction::triggered,
-                this, [this, group = node.group] { setCollapsed(group, true); });
+        connect(menu.addAction(tr("Collapse group %1").arg(shown().groups[node.group].path)), &QAction::triggered, this,
+                [this, group = node.group] { setCollapsed(group, true); });
     connect(menu.addAction(tr("Copy name")), &QAction::triggered, this,
             [label = node.label] { QApplication::clipboard()->setText(label); });
 }
@@ -246,9 +247,11 @@ void GraphPanel::itemMenu(QMenu &menu, std::int32_t item)
 void GraphPanel::updateSummary()
 {
     const std::size_t boxes = visibleCount(*m_document, m_collapsed);
-    m_stop->setVisible(m_laying);
-    if (m_laying) {
-        m_summary->setText(tr("Laying out %1 nodes…").arg(boxes));
+    m_stop->setVisible(m_laying || m_stopped);
+    m_stop->setText(m_laying ? tr("Stop") : tr("Lay out"));
+    if (m_laying || m_stopped) {
+        m_summary->setText(m_laying ? tr("Laying out %1 nodes…").arg(boxes) : tr("Layout stopped"));
+        m_empty->hide();
         return;
     }
     m_empty->setVisible(m_scene->empty());
@@ -257,14 +260,12 @@ void GraphPanel::updateSummary()
     else
         m_empty->setText(tr("This graph has no operators to show."));
     QStringList parts;
-    if (m_scene->range().valid())
-        parts << tr("colour: SNR");
     if (!m_document->marks.empty())
         parts << counted(m_document->marks.size(), tr("quantizer"), tr("quantizers"));
     if (!m_document->nodes.empty())
         parts.prepend(counted(m_document->nodes.size(), tr("node"), tr("nodes")));
     if (boxes < m_document->nodes.size())
-        parts << tr("%1 collapsed").arg(m_collapsed.size());
+        parts << counted(m_collapsed.size(), tr("group closed"), tr("groups closed"));
     m_summary->setText(parts.join(QStringLiteral(" · ")));
     m_summary->setToolTip(m_summary->text());
 }
@@ -275,7 +276,10 @@ void GraphPanel::focusFind()
     m_find->selectAll();
 }
 
-void GraphPanel::find(const QString &query) { m_find->setText(query); }
+void GraphPanel::find(const QString &query)
+{
+    m_find->setText(query);
+}
 
 void GraphPanel::runFind()
 {

@@ -3,19 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "ui/graph_tiles.h"
 #include "ui/node_table_model.h"
 #include "ui/row_words.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
-constexpr double kTile = 1200; // about a screen
-
-double quietNan() { return std::numeric_limits<double>::quiet_NaN(); }
+double quietNan()
+{
+    return std::numeric_limits<double>::quiet_NaN();
+}
 
 } // namespace
 
@@ -25,109 +27,6 @@ GraphScene::GraphScene(QObject *parent) : QGraphicsScene(parent)
 }
 
 GraphScene::~GraphScene() = default;
-
-void GraphScene::setLayout(GraphLayoutResult layout)
-{
-    m_tiles.clear();
-    clear();
-    m_layout = std::move(layout);
-    m_item = m_mark = m_dropItem = -1;
-    m_matched.clear();
-    const std::size_t count = m_layout.items.size();
-    m_members.assign(count, {});
-    for (std::size_t n = 0; n < m_layout.itemOfNode.size(); ++n)
-        if (const std::int32_t item = m_layout.itemOfNode[n]; m_layout.items[item].node < 0)
-            m_members[item].push_back(static_cast<std::int32_t>(n));
-    m_marks.assign(count, {});
-    m_placedMark.assign(m_layout.document ? m_layout.document->marks.size() : 0, -1);
-    for (std::size_t m = 0; m < m_layout.marks.size(); ++m) {
-        m_marks[m_layout.marks[m].item].push_back(static_cast<std::int32_t>(m));
-        m_placedMark[m_layout.marks[m].mark] = static_cast<std::int32_t>(m);
-    }
-    findNeighbours();
-    m_looks.resize(count);
-    m_lit.assign(count, 1);
-    makeTiles();
-    refreshAll();
-    Q_EMIT layoutChanged();
-}
-
-void GraphScene::findNeighbours()
-{
-    m_out.assign(m_layout.items.size(), {});
-    m_in.assign(m_layout.items.size(), {});
-    for (const GraphLine &line : m_layout.lines) {
-        m_out[line.from].push_back(line.to);
-        m_in[line.to].push_back(line.from);
-    }
-    // Across the flow, so that "the first" is the uppermost (leftmost).
-    const auto before = [this](std::int32_t a, std::int32_t b) {
-        const QRectF &p = m_layout.items[a].rect, &q = m_layout.items[b].rect;
-        return m_layout.downwards ? p.x() < q.x() : p.y() < q.y();
-    };
-    for (auto &list : m_out)
-        std::sort(list.begin(), list.end(), before);
-    for (auto &list : m_in)
-        std::sort(list.begin(), list.end(), before);
-}
-
-void GraphScene::makeTiles()
-{
-    std::map<std::tuple<int, int, int>, GraphTile *> tiles;
-    const auto tileAt = [&](GraphTile::Layer layer, const QPointF &at) {
-        const std::tuple key(static_cast<int>(layer), static_cast<int>(std::floor(at.x() / kTile)),
-                             static_cast<int>(std::floor(at.y() / kTile)));
-        GraphTile *&tile = tiles[key];
-        if (tile == nullptr) {
-            tile = new GraphTile(*this, layer);
-            m_tiles.push_back(tile);
-        }
-        return tile;
-    };
-    for (std::size_t i = 0; i < m_layout.outlines.size(); ++i)
-        tileAt(GraphTile::Layer::Outlines, m_layout.outlines[i].rect.center())
-            ->addOutline(static_cast<std::int32_t>(i), m_layout.outlines[i].rect);
-    for (std::size_t l = 0; l < m_layout.lines.size(); ++l) {
-        const auto &points = m_layout.lines[l].points;
-        if (points.size() < 2)
-            continue;
-        // Lines that stay within a screen are one piece; long ones are cut so that no tile grows with them.
-        const QPainterPath whole = linePath(points, m_layout.downwards);
-        const QRectF box = whole.controlPointRect();
-        if (box.width() <= kTile && box.height() <= kTile && points.size() <= 4) {
-            tileAt(GraphTile::Layer::Lines, box.center())->addPiece(whole);
-            continue;
-        }
-        QPointF at = whole.elementAt(0);
-        for (int e = 1; e < whole.elementCount(); ++e) {
-            const QPainterPath::Element element = whole.elementAt(e);
-            QPainterPath piece(at);
-            if (element.type == QPainterPath::CurveToElement) {
-                at = whole.elementAt(e + 2);
-                piece.cubicTo(element, whole.elementAt(e + 1), at);
-                e += 2;
-            } else {
-                at = element;
-                piece.lineTo(at);
-            }
-            tileAt(GraphTile::Layer::Lines, piece.controlPointRect().center())
-                ->addPiece(piece);
-        }
-    }
-    for (std::size_t i = 0; i < m_layout.items.size(); ++i) {
-        QRectF rect = m_layout.items[i].rect.adjusted(-12, -12, 12, 12);
-        for (std::int32_t m : m_marks[i])
-            rect |= markRect(m).adjusted(-5, -5, 14, 8);
-        tileAt(GraphTile::Layer::Nodes, m_layout.items[i].rect.center())->addItem(static_cast<std::int32_t>(i), rect);
-    }
-    if (!m_layout.items.empty())
-        for (const auto layer : {GraphTile::Layer::LitLines, GraphTile::Layer::Above})
-            tileAt(layer, {})->cover(m_layout.bounds.adjusted(-20, -20, 170, 30));
-    for (GraphTile *tile : m_tiles)
-        addItem(tile);
-    // Room to pan past the edge.
-    setSceneRect(m_layout.bounds.adjusted(-2000, -2000, 2000, 2000));
-}
 
 void GraphScene::setTable(NodeTableModel *table)
 {
@@ -140,8 +39,9 @@ void GraphScene::refreshRows(int first, int last)
     if (!m_layout.document)
         return;
     m_worst.clear();
-    if (updateRange()) {
-        refreshAll();
+    if (growRange(first, last)) {
+        Q_EMIT rangeChanged();
+        refreshLooks();
         return;
     }
     const auto &nodeOfRow = m_layout.document->nodeOfRow;
@@ -166,8 +66,14 @@ void GraphScene::updateItem(std::int32_t item)
 
 void GraphScene::refreshAll()
 {
-    m_worst.clear();
     updateRange();
+    refreshLooks();
+    Q_EMIT marksChanged();
+}
+
+void GraphScene::refreshLooks()
+{
+    m_worst.clear();
     for (std::size_t i = 0; i < m_layout.items.size(); ++i)
         m_looks[i] = lookOf(static_cast<std::int32_t>(i));
     updateDrop();
@@ -176,27 +82,36 @@ void GraphScene::refreshAll()
     Q_EMIT looksChanged();
 }
 
-bool GraphScene::updateRange()
+// Whole decibels: the legend stands still while a run goes on.
+bool GraphScene::extend(GraphRange &range, double db)
 {
-    GraphRange range;
-    if (m_table != nullptr && m_layout.document)
-        for (int row = 0; row < m_table->pairCount(); ++row) {
-            const PairId id(static_cast<std::size_t>(row));
-            const double db = m_table->shownDb(id);
-            // Parameters are exact or far better than any activation: they would flatten the ramp.
-            if (!std::isfinite(db) || !isActivation(m_table->aligned(id).kind))
-                continue;
-            range.low = range.valid() ? std::min(range.low, db) : db;
-            range.high = std::isnan(range.high) ? db : std::max(range.high, db);
-        }
-    // Whole decibels: the legend stands still while a run goes on.
-    range.low = std::floor(range.low);
-    range.high = std::ceil(range.high);
-    if (range == m_range)
+    if (!std::isfinite(db) || (range.valid() && db >= range.low && db <= range.high))
         return false;
-    m_range = range;
-    Q_EMIT rangeChanged();
+    range.low = range.valid() ? std::min(range.low, std::floor(db)) : std::floor(db);
+    range.high = std::isnan(range.high) ? std::ceil(db) : std::max(range.high, std::ceil(db));
     return true;
+}
+
+bool GraphScene::growRange(int first, int last)
+{
+    bool grown = false;
+    for (int row = std::max(first, 0); m_table != nullptr && row <= last && row < m_table->pairCount(); ++row) {
+        const PairId id(static_cast<std::size_t>(row));
+        // Parameters are far better than any activation: they would flatten the ramp.
+        if (isActivation(m_table->aligned(id).kind))
+            grown = extend(m_range, m_table->shownDb(id)) || grown;
+    }
+    return grown;
+}
+
+void GraphScene::updateRange()
+{
+    const GraphRange before = m_range;
+    m_range = {};
+    if (m_table != nullptr && m_layout.document)
+        growRange(0, m_table->pairCount() - 1);
+    if (!(m_range == before))
+        Q_EMIT rangeChanged();
 }
 
 void GraphScene::updateDrop()
@@ -305,7 +220,7 @@ void GraphScene::setPending(const std::set<SiteId> &off, const std::set<EdgeBypa
     for (std::size_t m = 0; m < m_layout.marks.size(); ++m)
         m_anyPending = m_anyPending || markLook(static_cast<std::int32_t>(m)).pending;
     update();
-    Q_EMIT looksChanged();
+    Q_EMIT marksChanged();
 }
 
 GraphMarkLook GraphScene::markLook(std::int32_t index) const

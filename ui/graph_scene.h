@@ -16,7 +16,8 @@
 #include "ui/graph_layout.h"
 #include "ui/graph_paint.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class NodeTableModel;
 class GraphTile;
@@ -55,12 +56,13 @@ public:
     void setMatches(const std::vector<std::int32_t> &items);
 
     [[nodiscard]] GraphHit hitTest(const QPointF &at) const;
-    [[nodiscard]] std::int32_t itemOfRow(PairId row) const; // -1 when it is not drawn
-    [[nodiscard]] std::int32_t markOfRow(PairId row) const; // weights: their hexagon, if it is to be seen
+    [[nodiscard]] std::int32_t itemOfRow(PairId row) const;  // -1 when it is not drawn
+    [[nodiscard]] std::int32_t markOfRow(PairId row) const;  // weights: their hexagon, if it is to be seen
     [[nodiscard]] PairId rowOfItem(std::int32_t item) const; // a collapsed group: its worst row
     [[nodiscard]] std::vector<std::int32_t> marksOfItem(std::int32_t item) const;
-    // The next item when moving by an arrow key; -1 when there is none that way.
-    [[nodiscard]] std::int32_t next(std::int32_t item, Qt::Key key) const;
+    // The next item when moving by an arrow key; -1 when there is none that way. Along the flow: the joined item
+    // that is nearest in execution order, or, when `far`, the farthest.
+    [[nodiscard]] std::int32_t next(std::int32_t item, Qt::Key key, bool far = false) const;
 
     // What assistive technology and tool tips say.
     [[nodiscard]] QString describeItem(std::int32_t item) const;
@@ -80,27 +82,32 @@ public:
 
 Q_SIGNALS:
     void rangeChanged();
-    void looksChanged(); // colours of some nodes; layouts come with their own signal
+    void looksChanged(); // of some nodes or all
+    void marksChanged(); // what hexagons look like
     void layoutChanged();
 
 private:
     void makeTiles();
+    void refreshLooks();
     void findNeighbours();
     [[nodiscard]] GraphNodeLook lookOf(std::int32_t item) const;
     [[nodiscard]] GraphNodeLook lookOfGroup(std::int32_t item) const;
-    bool updateRange(); // true when it changed
+    void updateRange();
+    // True when the rows lie outside the range, which has then grown.
+    bool growRange(int first, int last);
+    [[nodiscard]] static bool extend(GraphRange &range, double db);
     void updateDrop();
     void updateLit();
     void updateItem(std::int32_t item);
 
     GraphLayoutResult m_layout;
     QPointer<NodeTableModel> m_table;
-    std::vector<GraphNodeLook> m_looks;                     // per item
-    std::vector<std::vector<std::int32_t>> m_members;       // per item: nodes of a collapsed group
-    std::vector<std::vector<std::int32_t>> m_out, m_in;     // per item: joined items
-    std::vector<std::vector<std::int32_t>> m_marks;         // per item: placed marks
-    std::vector<std::int32_t> m_placedMark;                 // document mark -> placed mark, -1
-    std::vector<GraphTile *> m_tiles;                       // owned by the scene
+    std::vector<GraphNodeLook> m_looks;                 // per item
+    std::vector<std::vector<std::int32_t>> m_members;   // per item: nodes of a collapsed group
+    std::vector<std::vector<std::int32_t>> m_out, m_in; // per item: joined items
+    std::vector<std::vector<std::int32_t>> m_marks;     // per item: placed marks
+    std::vector<std::int32_t> m_placedMark;             // document mark -> placed mark, -1
+    std::vector<GraphTile *> m_tiles;                   // owned by the scene
     std::set<SiteId> m_off;
     std::set<EdgeBypass> m_bypassed;
     bool m_anyPending = false;

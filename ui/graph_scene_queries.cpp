@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // GraphScene: what is where, what comes next, and how it is put into words.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,7 +10,8 @@
 #include "ui/node_table_model.h"
 #include "ui/row_words.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 QRectF GraphScene::markRect(std::int32_t mark) const
 {
@@ -17,7 +19,10 @@ QRectF GraphScene::markRect(std::int32_t mark) const
     return {c.x() - kHexWidth, c.y() - kHexHeight, 2 * kHexWidth, 2 * kHexHeight};
 }
 
-std::vector<std::int32_t> GraphScene::marksOfItem(std::int32_t item) const { return m_marks[item]; }
+std::vector<std::int32_t> GraphScene::marksOfItem(std::int32_t item) const
+{
+    return m_marks[item];
+}
 
 GraphHit GraphScene::hitTest(const QPointF &at) const
 {
@@ -59,7 +64,7 @@ std::int32_t GraphScene::markOfRow(PairId row) const
     return mark < 0 ? -1 : m_placedMark[mark];
 }
 
-std::int32_t GraphScene::next(std::int32_t item, Qt::Key key) const
+std::int32_t GraphScene::next(std::int32_t item, Qt::Key key, bool far) const
 {
     if (m_layout.items.empty())
         return -1;
@@ -68,21 +73,12 @@ std::int32_t GraphScene::next(std::int32_t item, Qt::Key key) const
     const Qt::Key forward = m_layout.downwards ? Qt::Key_Down : Qt::Key_Right;
     const Qt::Key back = m_layout.downwards ? Qt::Key_Up : Qt::Key_Left;
     if (key == forward || key == back) {
-        // Along the lines; of several the one that goes on most straight.
+        // Items are in execution order: a skip connection leads further than the main path.
         const auto &list = key == forward ? m_out[item] : m_in[item];
-        std::int32_t best = -1;
-        double least = std::numeric_limits<double>::infinity();
-        const QPointF from = m_layout.items[item].rect.center();
-        for (std::int32_t other : list) {
-            const QPointF to = m_layout.items[other].rect.center();
-            const double bend = m_layout.downwards ? std::abs(to.x() - from.x()) : std::abs(to.y() - from.y());
-            const double length = m_layout.downwards ? std::abs(to.y() - from.y()) : std::abs(to.x() - from.x());
-            if (bend + length / 8 < least) {
-                least = bend + length / 8;
-                best = other;
-            }
-        }
-        return best;
+        if (list.empty())
+            return -1;
+        const auto [low, high] = std::minmax_element(list.begin(), list.end());
+        return (key == forward) == far ? *high : *low;
     }
     // Across the flow: the nearest box on that side.
     std::int32_t best = -1;

@@ -7,9 +7,11 @@
 #include "ui/graph_scene.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr double kDimmed = 0.25;
 
@@ -46,9 +48,10 @@ void GraphTile::addOutline(std::int32_t outline, const QRectF &rect)
 
 void GraphTile::addPiece(const QPainterPath &piece)
 {
-    m_path.addPath(piece);
+    m_pieces.push_back(piece);
+    m_rects.push_back(piece.controlPointRect().adjusted(-2, -2, 2, 2));
     m_straight.emplace_back(piece.elementAt(0), piece.currentPosition());
-    m_bounds |= piece.controlPointRect().adjusted(-2, -2, 2, 2);
+    m_bounds |= m_rects.back();
 }
 
 void GraphTile::addItem(std::int32_t item, const QRectF &rect)
@@ -67,7 +70,7 @@ void GraphTile::paint(QPainter *painter, const QStyleOptionGraphicsItem *option,
         paintOutlines(*painter, scale, option->exposedRect);
         break;
     case Layer::Lines:
-        paintLines(*painter, scale);
+        paintLines(*painter, scale, option->exposedRect);
         break;
     case Layer::Nodes:
         paintNodes(*painter, scale, option->exposedRect);
@@ -93,12 +96,12 @@ void GraphTile::paintOutlines(QPainter &painter, double scale, const QRectF &exp
         if (scale < kGroupsOnly && group.depth == 0)
             paint.farGroup(outline.rect, outline.first ? group.name : QString(), m_scene.worstOfGroup(outline.group),
                            m_scene.range());
-        else
+        else if (scale >= kGroupsOnly)
             paint.outline(outline.rect, outline.first ? group.name : group.name + QStringLiteral(" …"), outline.first);
     }
 }
 
-void GraphTile::paintLines(QPainter &painter, double scale)
+void GraphTile::paintLines(QPainter &painter, double scale, const QRectF &exposed)
 {
     painter.setOpacity(m_scene.dimming() ? kDimmed : 1.0);
     painter.setBrush(Qt::NoBrush);
@@ -106,7 +109,9 @@ void GraphTile::paintLines(QPainter &painter, double scale)
     if (scale < kBoxesOnly)
         painter.drawLines(m_straight);
     else
-        painter.drawPath(m_path);
+        for (std::size_t i = 0; i < m_pieces.size(); ++i)
+            if (m_rects[i].intersects(exposed))
+                painter.drawPath(m_pieces[i]);
     painter.setOpacity(1);
 }
 
@@ -133,8 +138,8 @@ void GraphTile::paintNodes(QPainter &painter, double scale, const QRectF &expose
                                    std::clamp(c.y(), rect.top(), rect.bottom()));
                 painter.drawLine(c, foot);
             }
-        paint.node(rect, m_scene.look(item), m_scene.range(), m_scene.currentItem() == item && m_scene.currentMark() < 0,
-                   m_scene.matched(item));
+        paint.node(rect, m_scene.look(item), m_scene.range(),
+                   m_scene.currentItem() == item && m_scene.currentMark() < 0, m_scene.matched(item));
         if (scale >= kBoxesOnly)
             for (std::int32_t m : m_scene.marksOfItem(item))
                 paint.mark(layout.marks[m].centre, m_scene.markLook(m), m == m_scene.currentMark());

@@ -11,7 +11,8 @@
 
 #include "ui/graph_layout.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class GraphScene;
 
@@ -34,7 +35,7 @@ public:
 
 private:
     void paintOutlines(QPainter &painter, double scale, const QRectF &exposed);
-    void paintLines(QPainter &painter, double scale);
+    void paintLines(QPainter &painter, double scale, const QRectF &exposed);
     void paintNodes(QPainter &painter, double scale, const QRectF &exposed);
     void paintLitLines(QPainter &painter, double scale);
     void paintDrop(QPainter &painter, double scale);
@@ -43,8 +44,8 @@ private:
     Layer m_layer;
     QRectF m_bounds;
     std::vector<std::int32_t> m_members; // outlines or items
-    std::vector<QRectF> m_rects;         // of the members
-    QPainterPath m_path;                 // all pieces of lines
+    std::vector<QRectF> m_rects;         // of the members or pieces
+    std::vector<QPainterPath> m_pieces;  // of lines
     QList<QLineF> m_straight;            // the same without curves, for small scales
 };
 

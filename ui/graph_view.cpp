@@ -15,9 +15,11 @@
 
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr double kLargestScale = 3, kLargestFit = 1.25;
 constexpr int kFitMargin = 14; // pixels
@@ -38,7 +40,10 @@ GraphView::GraphView(GraphScene *scene, QWidget *parent) : QGraphicsView(scene, 
     setAccessibleName(tr("Graph"));
 }
 
-QRectF GraphView::visibleScene() const { return mapToScene(viewport()->rect()).boundingRect(); }
+QRectF GraphView::visibleScene() const
+{
+    return mapToScene(viewport()->rect()).boundingRect();
+}
 
 double GraphView::smallestScale() const
 {
@@ -47,7 +52,7 @@ double GraphView::smallestScale() const
         return 1;
     const double fitting = std::min((viewport()->width() - 2.0 * kFitMargin) / bounds.width(),
                                     (viewport()->height() - 2.0 * kFitMargin) / bounds.height());
-    return std::min(fitting * 0.6, 0.5);
+    return std::min(fitting * 0.6, 0.2);
 }
 
 void GraphView::fit()
@@ -79,9 +84,15 @@ void GraphView::zoomAt(const QPoint &at, double factor)
     Q_EMIT viewChanged();
 }
 
-void GraphView::zoomBy(double factor) { zoomAt(viewport()->rect().center(), factor); }
+void GraphView::zoomBy(double factor)
+{
+    zoomAt(viewport()->rect().center(), factor);
+}
 
-void GraphView::naturalSize() { zoomBy(1 / scale()); }
+void GraphView::naturalSize()
+{
+    zoomBy(1 / scale());
+}
 
 void GraphView::showAt(const QPointF &scenePoint)
 {
@@ -94,11 +105,11 @@ void GraphView::reveal(std::int32_t item)
 {
     if (item < 0)
         return;
-    const QRectF rect = m_scene->layout().items[item].rect.adjusted(-30, -30, 30, 30);
+    const QRectF rect = m_scene->layout().items[item].rect;
     if (visibleScene().contains(rect))
         return;
     m_fitting = false;
-    ensureVisible(rect, 40, 40);
+    ensureVisible(rect, 60, 60);
     Q_EMIT viewChanged();
 }
 
@@ -200,9 +211,9 @@ void GraphView::wheelEvent(QWheelEvent *event)
     event->accept();
 }
 
-bool GraphView::moveByKey(Qt::Key key)
+bool GraphView::moveByKey(Qt::Key key, bool far)
 {
-    const std::int32_t next = m_scene->next(m_scene->currentItem(), key);
+    const std::int32_t next = m_scene->next(m_scene->currentItem(), key, far);
     if (next >= 0)
         Q_EMIT itemPicked(next);
     return true;
@@ -252,7 +263,7 @@ void GraphView::keyPressEvent(QKeyEvent *event)
     case Qt::Key_Right:
     case Qt::Key_Up:
     case Qt::Key_Down:
-        moveByKey(static_cast<Qt::Key>(event->key()));
+        moveByKey(static_cast<Qt::Key>(event->key()), event->modifiers().testFlag(Qt::ShiftModifier));
         return;
     case Qt::Key_Home:
     case Qt::Key_End:
@@ -294,6 +305,11 @@ void GraphView::keyPressEvent(QKeyEvent *event)
         if (event->modifiers() != Qt::NoModifier)
             break;
         toggleGroupOf(m_scene->currentItem());
+        return;
+    case Qt::Key_Escape:
+        if (!m_scene->neighbourhood())
+            break;
+        Q_EMIT neighbourhoodWanted();
         return;
     case Qt::Key_Slash:
         Q_EMIT findWanted();

@@ -3,8 +3,9 @@
 // Zoom, pan, mouse and keys of the graph. Knows the scene; says what was meant, changes nothing itself but what
 // is to be seen.
 //
-// Keys: arrows move along edges and across; S steps through the current node's quantizers, Space asks to switch
-// the current quantizer (or layer), Return opens a collapsed group, C collapses the current node's group,
+// Keys: arrows move along edges and across, with Shift along the longest edge; S steps through the current node's
+// quantizers, Space asks to switch the current quantizer (or layer), Return opens a collapsed group, C collapses the
+// current node's group,
 // + and - zoom, F fits, 0 is natural size, N dims all but the neighbours, Home and End go to first and last,
 // Menu (Shift+F10) opens the context menu, / asks for the find field.
 #pragma once
@@ -13,7 +14,8 @@
 
 #include "ui/graph_scene.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class GraphView : public QGraphicsView
 {
@@ -62,7 +64,7 @@ private:
     void zoomAt(const QPoint &at, double factor);
     [[nodiscard]] double smallestScale() const;
     [[nodiscard]] GraphHit hitAt(const QPoint &at) const { return m_scene->hitTest(mapToScene(at)); }
-    bool moveByKey(Qt::Key key);
+    bool moveByKey(Qt::Key key, bool far);
     void stepMarks();
     void toggleCurrent();
     void toggleGroupOf(std::int32_t item);

@@ -6,6 +6,7 @@
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
+#include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
@@ -79,6 +80,7 @@ LayersPanel::LayersPanel(QWidget *parent)
     splitter->setStretchFactor(0, 3);
     splitter->setStretchFactor(1, 1);
     splitter->setChildrenCollapsible(false);
+    splitter->setSizes({620, 190});
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(splitter);
@@ -121,9 +123,13 @@ QWidget *LayersPanel::buildSpec()
     m_bits->setSuffix(tr(" bits"));
     m_bits->setKeyboardTracking(false);
     m_bits->setAccessibleName(tr("Bits of the selected site"));
+    if (auto *edit = m_bits->findChild<QLineEdit *>())
+        edit->setAccessibleName(m_bits->accessibleName());
     m_granularity = new QComboBox;
     m_granularity->setAccessibleName(tr("Granularity of the selected site"));
+    m_specName->setWordWrap(true);
     m_asOpened = new QPushButton(tr("As opened"));
+    m_asOpened->setProperty("role", "flat");
     m_asOpened->setToolTip(tr("Give the site back the spec of the file"));
     connect(m_bits, &QSpinBox::valueChanged, this, &LayersPanel::takeSpec);
     connect(m_granularity, &QComboBox::activated, this, &LayersPanel::takeSpec);
@@ -132,11 +138,13 @@ QWidget *LayersPanel::buildSpec()
     fields->setSpacing(4);
     fields->addWidget(m_bits);
     fields->addWidget(m_granularity, 1);
-    fields->addWidget(m_asOpened);
+    auto *head = new QHBoxLayout;
+    head->addWidget(m_specName, 1);
+    head->addWidget(m_asOpened, 0, Qt::AlignTop);
     auto *layout = new QVBoxLayout(m_spec);
     layout->setContentsMargins(14, 6, 14, 8);
     layout->setSpacing(4);
-    layout->addWidget(m_specName);
+    layout->addLayout(head);
     layout->addLayout(fields);
     return m_spec;
 }

@@ -18,6 +18,7 @@
 #include "ui/alignment_panel.h"
 #include "ui/edits_text.h"
 #include "ui/graph_panel.h"
+#include "ui/graph_view.h"
 #include "ui/inspector_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/log_panel.h"
@@ -72,6 +73,7 @@ MainWindow::MainWindow(Options options, QWidget *parent)
     connectRunner();
     showPair();
     showActivity();
+    m_graph->view()->setFocus();
     if (m_options.keepsSettings)
         restoreSettings();
 }
@@ -124,6 +126,7 @@ void MainWindow::makeDocks()
     setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
 
     m_graph = new GraphPanel;
+    m_graph->findField()->hide(); // the toolbar's field finds in graph and table at once
     setCentralWidget(m_graph);
     m_layers = new LayersPanel;
     m_plot = new SnrPlotPanel;
@@ -221,7 +224,7 @@ void MainWindow::connectSession()
         request.hand = m_session->hand();
         requestOpen(request, false);
     });
-    connect(m_session, &Session::modifiedChanged, this, [this] { setWindowModified(m_session->modified()); });
+    connect(m_session, &Session::modifiedChanged, this, &MainWindow::showModified);
     connect(m_session, &Session::runsChanged, this, [this] {
         const auto count = m_session->runs().size();
         m_runsDock->setWindowTitle(count == 0 ? tr("Runs") : tr("Runs %1").arg(count));

@@ -124,19 +124,26 @@ private:
     bool mayLoseChanges();
     void remember(const QString &entry);
     void showFileNames();
+    void showModified();
     // main_window_run.cpp
     void connectRunner();
     void takeOpened(const Opened &opened);
+    void takeDocument();
+    void logNotes(const OpenPair &pair) const;
+    void offerInputs(const Error &error);
     void takeOpenFailure(const Error &error);
     void takeFinished(const std::shared_ptr<const RunReport> &report, const EditSet &edits);
     void takeRunFailure(const Error &error);
+    void say(const QString &progress);
+    // main_window_show.cpp
     void showPair();
     void showEdits();
     void showShownRun();
     void showActivity();
     void showStatus();
-    void say(const QString &progress);
     [[nodiscard]] EditSet editsOfShownRun() const;
+
+    static constexpr int kProgressSteps = 1000;
 
     Options m_options;
     Session *m_session;
@@ -172,7 +179,8 @@ private:
             *m_exportPlot = nullptr, *m_skip = nullptr;
     QMenu *m_recent = nullptr;
 
-    QString m_document; // path, empty: none
+    QString m_document;                                            // path, empty: none
+    std::optional<std::pair<QString, Document>> m_openingDocument; // takes effect when its models are open
     QString m_theme;
     std::optional<OpenRequest> m_opening; // asked for, not answered
     bool m_runWhenOpen = false;

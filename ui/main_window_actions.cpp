@@ -8,6 +8,7 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QDockWidget>
+#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
@@ -69,12 +70,19 @@ void MainWindow::makeToolBar()
     m_progress = new QProgressBar;
     m_progress->setTextVisible(false);
     m_progress->setMinimumWidth(60);
-    m_progress->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+    policy.setRetainSizeWhenHidden(true); // the fields beside it stay where they are
+    m_progress->setSizePolicy(policy);
     m_progress->setAccessibleName(tr("Progress"));
-    bar->addWidget(m_progress);
     m_progressText = new QLabel;
     m_progressText->setProperty("role", "mute");
-    bar->addWidget(m_progressText);
+    auto *progress = new QWidget;
+    auto *progressLayout = new QHBoxLayout(progress);
+    progressLayout->setContentsMargins(6, 0, 6, 0);
+    progressLayout->addWidget(m_progress, 1);
+    progressLayout->addWidget(m_progressText);
+    progress->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+    bar->addWidget(progress);
     m_signal = new QComboBox;
     m_signal->setObjectName(QStringLiteral("signal"));
     m_signal->addItems({tr("signal: reference"), tr("signal: candidate")});
@@ -175,7 +183,7 @@ void MainWindow::makeMenus()
     QAction *undo = m_session->undoStack()->createUndoAction(this, tr("&Undo"));
     undo->setShortcut(QKeySequence::Undo);
     QAction *redo = m_session->undoStack()->createRedoAction(this, tr("&Redo"));
-    redo->setShortcut(QKeySequence::Redo);
+    redo->setShortcuts({QKeySequence(tr("Ctrl+Shift+Z")), QKeySequence(tr("Ctrl+Y"))}); // on every desktop
     edit->addActions({undo, redo});
     edit->addSeparator();
     m_skip = addEntry(edit, tr("&Skip the selected layer, or quantize it again"), QKeySequence(tr("Ctrl+K")),

@@ -65,6 +65,7 @@ void MainWindow::requestOpen(OpenRequest request, bool runWhenOpen)
     m_banners->remove(QStringLiteral("open"));
     m_banners->remove(QStringLiteral("inputs"));
     m_runWhenOpen = runWhenOpen;
+    m_openingDocument.reset();
     m_opening = request;
     m_runner->open(std::move(request));
     showFileNames();
@@ -78,7 +79,6 @@ void MainWindow::openPair(const QString &reference, const QString &candidate, co
     request.reference = absolutePath(reference).toStdString();
     request.candidate = absolutePath(candidate).toStdString();
     request.inputs.files = absolutePaths(inputs);
-    m_session->expectHand({});
     requestOpen(std::move(request), runWhenOpen);
 }
 
@@ -99,7 +99,6 @@ void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen)
     const QStringList &models = files.models;
     if (models.size() >= 2) {
         request = {};
-        m_session->expectHand({});
         request.reference = absolutePath(models[0]).toStdString();
         request.candidate = absolutePath(models[1]).toStdString();
     } else if (models.size() == 1) {
@@ -124,19 +123,6 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen)
                         {{tr("Open another…"), [this] { chooseDocument(); }}});
         return;
     }
-    m_document = path;
-    m_session->expectEdits(document->edits);
-    m_session->expectHand(document->hand);
-    m_session->setSignal(document->signal);
-    if (m_options.keepsSettings && !document->geometry.isEmpty()) {
-        restoreGeometry(document->geometry);
-        restoreState(document->docks);
-        showTitleBars();
-    }
-    if (!document->graph.isEmpty())
-        m_graph->restoreState(document->graph);
-    if (!document->theme.isEmpty())
-        chooseTheme(document->theme);
     OpenRequest request;
     request.reference = document->reference.toStdString();
     request.candidate = document->candidate.toStdString();
@@ -144,8 +130,8 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen)
         request.inputs.files.push_back(file.toStdString());
     request.inputs.random = document->random;
     request.hand = document->hand;
-    remember(QFileInfo(path).absoluteFilePath());
     requestOpen(std::move(request), runWhenOpen);
+    m_openingDocument.emplace(path, *document);
 }
 
 bool MainWindow::saveDocumentAs(const QString &path)
@@ -166,6 +152,7 @@ bool MainWindow::saveDocumentAs(const QString &path)
     m_session->markSaved();
     remember(QFileInfo(path).absoluteFilePath());
     showFileNames();
+    showModified();
     return true;
 }
 
@@ -349,6 +336,12 @@ void MainWindow::showFileNames()
     setWindowTitle(title);
 }
 
+void MainWindow::showModified()
+{
+    // Without a document only what was made here can be lost, not which files were chosen.
+    setWindowModified(!m_session->undoStack()->isClean() || (!m_document.isEmpty() && m_session->modified()));
+}
+
 void MainWindow::closeEvent(QCloseEvent *event)
 {
     if (!mayLoseChanges()) {
@@ -375,7 +368,8 @@ void MainWindow::dropEvent(QDropEvent *event)
     if (paths.isEmpty())
         return;
     event->acceptProposedAction();
-    openFiles(paths);
+    if (sortFiles(paths).document.isEmpty() || mayLoseChanges())
+        openFiles(paths);
 }
 
 } // namespace dblame::ui

@@ -10,9 +10,11 @@
 #include "ui/graph_view.h"
 #include "ui/theme.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
-namespace {
+namespace
+{
 
 constexpr double kMargin = 5, kRadius = 6;
 
@@ -30,7 +32,10 @@ Minimap::Minimap(GraphScene *scene, GraphView *view) : QWidget(view), m_scene(sc
     connect(view, &GraphView::viewChanged, this, qOverload<>(&QWidget::update));
 }
 
-QSize Minimap::sizeHint() const { return {132, 72}; }
+QSize Minimap::sizeHint() const
+{
+    return {132, 72};
+}
 
 void Minimap::forget()
 {
@@ -92,7 +97,10 @@ void Minimap::paintEvent(QPaintEvent *)
     painter.drawRoundedRect(seen, 3, 3);
 }
 
-void Minimap::moveTo(const QPointF &at) { m_view->showAt(toMap().inverted().map(at)); }
+void Minimap::moveTo(const QPointF &at)
+{
+    m_view->showAt(toMap().inverted().map(at));
+}
 
 void Minimap::mousePressEvent(QMouseEvent *event)
 {

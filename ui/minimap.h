@@ -4,7 +4,8 @@
 #include <QPixmap>
 #include <QWidget>
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 class GraphScene;
 class GraphView;

@@ -8,6 +8,7 @@
 #include <QFont>
 #include <QHash>
 
+#include "core/graph_query.h"
 #include "ui/row_words.h"
 #include "ui/theme.h"
 
@@ -189,18 +190,25 @@ const Node *NodeTableModel::node(PairId row) const
     return value.valid() ? m_pair->reference->graph().producer(value) : nullptr;
 }
 
-// A layer that gives one row carries its path; several rows of one module add their operator, and where even that
-// is not unique the value's own name stands.
+// A layer that gives one row carries its path ("block.relu@1" for its second call); several rows of one module add
+// their operator, and where even that is not unique the value's own name stands.
 void NodeTableModel::makeLabels()
 {
     m_labels.assign(m_rows.size(), QString());
-    QHash<QString, int> perModule;
+    std::vector<QString> layers(m_rows.size());
+    QHash<QString, int> perLayer;
     QHash<QString, int> perOperator;
-    const auto withOperator = [](const Node &n) { return QString::fromStdString(n.modulePath() + " · " + n.opName()); };
+    const auto withOperator = [&](std::size_t i, const Node &n) {
+        return layers[i] + QStringLiteral(" · ") + QString::fromStdString(n.opName());
+    };
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
-        if (const Node *n = node(PairId(i)); n != nullptr && !n->modulePath().empty()) {
-            ++perModule[QString::fromStdString(n->modulePath())];
-            ++perOperator[withOperator(*n)];
+        const Node *n = node(PairId(i));
+        if (n == nullptr)
+            continue;
+        layers[i] = QString::fromStdString(moduleCallOf(m_pair->reference->graph(), *n));
+        if (!layers[i].isEmpty()) {
+            ++perLayer[layers[i]];
+            ++perOperator[withOperator(i, *n)];
         }
     }
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
@@ -216,11 +224,11 @@ void NodeTableModel::makeLabels()
             const GraphInput *input = graph.input(value);
             if (input != nullptr && input->kind != InputKind::User && !input->target.empty())
                 label = QString::fromStdString(input->target);
-        } else if (const QString path = QString::fromStdString(n->modulePath()); !path.isEmpty()) {
-            if (perModule[path] == 1)
-                label = path;
-            else if (perOperator[withOperator(*n)] == 1)
-                label = withOperator(*n);
+        } else if (!layers[i].isEmpty()) {
+            if (perLayer[layers[i]] == 1)
+                label = layers[i];
+            else if (perOperator[withOperator(i, *n)] == 1)
+                label = withOperator(i, *n);
         }
     }
 }

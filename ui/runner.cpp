@@ -185,7 +185,7 @@ void Runner::detail(PairId row)
     submit(Detail, [this, row](EngineSide &side, const Job &job) -> Delivery {
         auto report = guarded<NodeReport>([&] { return side.detail(row, job.stop.get_token()); });
         if (!report)
-            return [this, error = report.error()] { Q_EMIT detailFailed(error); };
+            return [this, row, error = report.error()] { Q_EMIT detailFailed(row, error); };
         return [this, result = std::move(*report)] { Q_EMIT detailArrived(result); };
     });
 }

@@ -77,7 +77,7 @@ Q_SIGNALS:
     void planned(const dblame::Plan &plan, const dblame::EditSet &edits);
     void planFailed(const dblame::Error &error);
     void detailArrived(const dblame::NodeReport &report);
-    void detailFailed(const dblame::Error &error);
+    void detailFailed(dblame::PairId row, const dblame::Error &error);
 
 private:
     using Number = std::uint64_t;

@@ -7,13 +7,17 @@
 
 #include <QApplication>
 #include <QFontInfo>
+#include <QFontMetrics>
 #include <QPalette>
 #include <QStyle>
 #include <QStyleFactory>
 #include <QStyleHints>
 
 // The resources of a static library are linked in when asked for; the macro wants the global namespace.
-static void loadIcons() { Q_INIT_RESOURCE(theme); }
+static void loadIcons()
+{
+    Q_INIT_RESOURCE(theme);
+}
 
 namespace dblame::ui
 {
@@ -184,7 +188,7 @@ QToolBar { background: %panel%; border: 0; border-bottom: 1px solid %line%; spac
 QToolBar::separator { background: %line%; width: 1px; margin: 4px 4px; }
 
 QPushButton, QToolButton[role="chip"], QToolBar QToolButton, QComboBox {
-  background: %chip%; color: %text%; border: 1px solid %line%; border-radius: 6px; padding: 4px 10px; min-height: 18px; }
+  background: %chip%; color: %text%; border: 1px solid %line%; border-radius: 6px; padding: 4px 10px; min-height: %linepx%; max-height: %linepx%; }
 QPushButton:hover, QToolButton[role="chip"]:hover, QToolBar QToolButton:hover, QComboBox:hover { border-color: %mute%; }
 QPushButton:pressed, QToolButton[role="chip"]:pressed, QToolBar QToolButton:pressed, QPushButton:checked,
 QToolButton[role="chip"]:checked, QToolBar QToolButton:checked { background: %line%; }
@@ -199,6 +203,7 @@ QPushButton[role="primary"]:disabled, QToolBar QToolButton[role="primary"]:disab
   background: %chip%; color: %off%; border-color: %line%; }
 QPushButton[role="flat"] { background: transparent; border-color: transparent; color: %blue%; }
 QPushButton[role="flat"]:hover, QPushButton[role="flat"]:focus { border-color: %blue%; }
+QPushButton[role="flat"]:disabled { color: %off%; }
 QToolButton { background: transparent; border: 1px solid transparent; border-radius: 6px; padding: 3px 6px; }
 QToolButton:hover { background: %chip%; }
 QToolButton:focus { border-color: %blue%; }
@@ -212,6 +217,7 @@ QComboBox QAbstractItemView { background: %panel%; border: 1px solid %line%; sel
 QLineEdit, QPlainTextEdit, QTextEdit, QSpinBox, QDoubleSpinBox {
   background: %panel%; color: %text%; border: 1px solid %line%; border-radius: 6px; padding: 4px 8px;
   selection-background-color: %blue%; selection-color: %onblue%; }
+QLineEdit, QSpinBox, QDoubleSpinBox { min-height: %linepx%; max-height: %linepx%; }
 QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus { border-color: %blue%; }
 QSpinBox::up-button, QDoubleSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::down-button {
   border: 0; background: transparent; width: 18px; }
@@ -285,6 +291,7 @@ QString sheetOf(const Theme &t)
     put("selection", t.selection.name());
     put("off", mixed(t.panel, t.mute, 0.65).name());
     put("labelpx", QString::number(Theme::labelFont().pixelSize()) + QStringLiteral("px"));
+    put("linepx", QString::number(QFontMetrics(Theme::bodyFont()).height() + 3) + QStringLiteral("px"));
     put("titlepx", QString::number(Theme::titleFont().pixelSize()) + QStringLiteral("px"));
     return sheet;
 }

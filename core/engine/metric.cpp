@@ -27,6 +27,13 @@ using kernels::PairSums;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+// Bars of a histogram: a few elements make no picture of 80, and a graph of ten thousand small values should not
+// hold ten thousand pictures.
+int histogramBars(std::int64_t elements)
+{
+    return elements < 512 ? 24 : 80;
+}
+
 // 10 log10(signal / error): equal is +inf, an error without a signal -inf.
 double decibels(double signal, double error)
 {
@@ -167,7 +174,8 @@ void PairAccumulator::Impl::fillHistogram(NodeReport &report) const
     Histogram h;
     const double weight = static_cast<double>(sums.count) / static_cast<double>(histograms.reference.total());
     h.sampled = histograms.reference.total() < sums.count;
-    h.edges = linearEdges(low, high, kHistogramBins);
+    const int bars = histogramBars(sums.count);
+    h.edges = linearEdges(low, high, bars);
     histograms.reference.rebin(h.edges, weight, h.reference);
     histograms.candidate.rebin(h.edges, weight, h.candidate);
     double errorLow = 0;
@@ -176,7 +184,7 @@ void PairAccumulator::Impl::fillHistogram(NodeReport &report) const
     // Equal so far: there is nothing to draw.
     if (sums.maxAbs != 0 && errorLow <= errorHigh) {
         const double limit = std::isfinite(sums.maxAbs) ? sums.maxAbs : kInf;
-        h.errorEdges = linearEdges(std::max(errorLow, -limit), std::min(errorHigh, limit), kHistogramBins);
+        h.errorEdges = linearEdges(std::max(errorLow, -limit), std::min(errorHigh, limit), bars);
         histograms.error.rebin(h.errorEdges, weight, h.error);
     }
     report.histogram = std::move(h);
@@ -255,18 +263,23 @@ void RangeAccumulator::add(const at::Tensor &source, double lo, double hi, doubl
     const double margin = std::max(step / 2, 1e-6 * (hi - lo));
     const auto low = static_cast<float>(lo - margin);
     const auto high = static_cast<float>(hi + margin);
-    const std::int64_t chunks = (n + kChunk - 1) / kChunk;
-    std::vector<kernels::RangeUse> uses(static_cast<std::size_t>(chunks));
-    at::parallel_for(0, chunks, kWorthThreads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t chunk = first; chunk < last; ++chunk)
-            uses[static_cast<std::size_t>(chunk)] =
-                kernels::kernels().range(x + chunk * kChunk, std::min(kChunk, n - chunk * kChunk), low, high);
-    });
+    const auto range = kernels::kernels().range;
     kernels::RangeUse all;
-    for (const kernels::RangeUse &use : uses) {
-        all.outside += use.outside;
-        all.min = std::min(all.min, use.min);
-        all.max = std::max(all.max, use.max);
+    if (n <= kChunk) {
+        all = range(x, n, low, high);
+    } else {
+        const std::int64_t chunks = (n + kChunk - 1) / kChunk;
+        std::vector<kernels::RangeUse> uses(static_cast<std::size_t>(chunks));
+        at::parallel_for(0, chunks, kWorthThreads, [&](std::int64_t first, std::int64_t last) {
+            for (std::int64_t chunk = first; chunk < last; ++chunk)
+                uses[static_cast<std::size_t>(chunk)] =
+                    range(x + chunk * kChunk, std::min(kChunk, n - chunk * kChunk), low, high);
+        });
+        for (const kernels::RangeUse &use : uses) {
+            all.outside += use.outside;
+            all.min = std::min(all.min, use.min);
+            all.max = std::max(all.max, use.max);
+        }
     }
     m_count += n;
     m_outside += all.outside;

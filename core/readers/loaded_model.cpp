@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/readers/loaded_model.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -95,6 +96,12 @@ std::optional<StoredTensor> LoadedModel::stored(ValueId input) const
     if (graphInput == nullptr)
         return std::nullopt;
     return describe(*graphInput, m_tensors[input.get()], m_mapped[input.get()]);
+}
+
+bool LoadedModel::fileChanged() const
+{
+    const bool anyMapped = std::find(m_mapped.begin(), m_mapped.end(), true) != m_mapped.end();
+    return anyMapped && m_file != nullptr && m_file->changed();
 }
 
 std::optional<std::vector<double>> LoadedModel::numbers(ValueId input, std::size_t maxElements) const

@@ -15,6 +15,7 @@
 
 #include "core/error.h"
 #include "core/model.h"
+#include "core/readers/mapped_file.h"
 #include "core/readers/pytree.h"
 
 namespace dblame
@@ -49,6 +50,11 @@ public:
                                                              std::size_t maxElements = 1U << 20U) const override;
     [[nodiscard]] std::optional<ValueTable> valueTable(ValueId input) const override;
     [[nodiscard]] const std::vector<std::string> &nodeFaults() const override { return m_nodeFaults; }
+
+    std::shared_ptr<const MappedFile> m_file; // null for models that do not come from a file
+    // Weights lie in the file's mapping and the file is no longer the one that was opened: they may be wrong, and
+    // pages that are gone kill the process. Looks at the file's size and time.
+    [[nodiscard]] bool fileChanged() const;
 
     [[nodiscard]] const at::Tensor &tensor(ValueId input) const { return m_tensors[input.get()]; }
 };

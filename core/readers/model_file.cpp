@@ -57,6 +57,7 @@ std::shared_ptr<const LoadedModel> open(const Target &target, ReadControl &contr
     if (kind != FileKind::Pt2Archive)
         throw ReadError(whyNoModel(kind));
     auto model = readPt2(*archive, target.program, bytes.size, control);
+    model->m_file = file;
     model->m_info.path = target.file;
     model->m_info.bytes = bytes.size;
     model->m_info.sha256 = hashOf(bytes, control);

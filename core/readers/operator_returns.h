@@ -5,7 +5,8 @@
 #include <optional>
 #include <string>
 
-namespace dblame {
+namespace dblame
+{
 
 // How many values the operator "aten.mul.Tensor" returns; nullopt when LibTorch does not have it.
 [[nodiscard]] std::optional<std::size_t> operatorReturns(const std::string &target);

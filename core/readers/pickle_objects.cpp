@@ -7,6 +7,7 @@
 
 #include <ATen/ops/_empty_affine_quantized.h>
 #include <ATen/ops/_empty_per_channel_affine_quantized.h>
+#include <c10/util/Exception.h>
 #include <torch/version.h>
 
 #include "core/readers/zip_archive.h"
@@ -120,6 +121,13 @@ Strided strided(const std::vector<PickleValue> &arguments)
     shape.strides = integers(arguments, 3, "strides");
     return shape;
 }
+
+// Newer torch warns that quantized tensors are deprecated, on stderr and for files that exist.
+class Silent : public c10::WarningHandler
+{
+public:
+    void process(const c10::Warning & /*warning*/) override {}
+};
 
 } // namespace
 
@@ -251,6 +259,8 @@ PickleValue PickleObjects::quantizedTensor(const std::vector<PickleValue> &argum
     const std::string &name = argument(scheme, 0, Kind::Global, "quantization scheme").text;
     const Payload &data = payload(storage);
     checkStrided(shape, c10::elementSize(storage.type), data.size, "quantized tensor in the pickle");
+    Silent silent;
+    const c10::WarningUtils::WarningHandlerGuard guard(&silent);
     at::Tensor result;
     if (name == "torch.per_tensor_affine") {
         result = at::_empty_affine_quantized({0}, at::TensorOptions(storage.type),

@@ -168,7 +168,9 @@ void applyInputSpec(const Json &spec, std::size_t i, Graph &graph)
         input.kind = InputKind::Constant;
         input.target = textField(value, "name");
     } else if (kind == "user_input") {
-        if (input.kind != InputKind::Constant && input.kind != InputKind::CustomObject)
+        if (input.kind == InputKind::CustomObject)
+            input.target = graph.value(input.value).name;
+        else if (input.kind != InputKind::Constant)
             input.kind = InputKind::User;
     } else {
         throw ReadError(what + ": kind " + printable(kind) + " is unknown");

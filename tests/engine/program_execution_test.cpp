@@ -17,7 +17,9 @@ namespace dblame::test
 namespace
 {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 // Runs everything; values stay until the end.
@@ -333,6 +335,7 @@ TEST(ProgramExecution, RandomOperatorsDrawTheSameInPartsAndInFull)
     EXPECT_TRUE(at::equal(first["a"].toTensor(), second["a"].toTensor()));
     const c10::InferenceMode guard;
     const auto &graph = model->graph();
+    EXPECT_THAT(first.program->notes(), ElementsAre(HasSubstr("2 operators of the graph draw random numbers")));
     const std::vector<ValueId> wanted{id(graph, "b")};
     const auto nodes = first.program->schedule(wanted, [](ValueId) { return false; });
     ASSERT_EQ(nodes.size(), 1U); // the first random operator does not run
@@ -340,6 +343,24 @@ TEST(ProgramExecution, RandomOperatorsDrawTheSameInPartsAndInFull)
     part.bind(id(graph, "x"), at::ones({64}));
     part.run(nodes[0]);
     EXPECT_TRUE(at::equal(part.value(wanted[0]).toTensor(), first["b"].toTensor()));
+}
+
+TEST(ProgramExecution, NotesSayWhatIsNotAsInTheFile)
+{
+    const auto model = textModel(R"(graph {
+        input user %x: float32[8]
+        %a: float32[8] = aten.dropout.default(input=%x, p=0.5, train=False)
+        %b: float32[8] = aten.scaled_dot_product_attention.default(query=%x, key=%x, value=%x)
+        return %a
+    })");
+    EXPECT_THAT(Program::compile(model)->notes(), IsEmpty()); // nothing random in them
+    const auto cuda = textModel(R"(graph {
+        input user %x: float32[8]
+        %a: float32[8] = aten.zeros.default(size=[8], device=device("cuda", 0))
+        %b: float32[8] = aten.ones.default(size=[8], device=device("cuda", 1))
+        return %a
+    })");
+    EXPECT_THAT(Program::compile(cuda)->notes(), ElementsAre("made for cuda: runs on the CPU here"));
 }
 
 TEST(ProgramExecution, ValuesAreDroppedAfterTheirLastReader)

@@ -5,10 +5,15 @@
 #include <cstring>
 #include <fstream>
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -172,6 +177,49 @@ TEST_P(ProgramOperators, GiveTheBitsOfPython)
 }
 
 INSTANTIATE_TEST_SUITE_P(Namespaces, ProgramOperators, ::testing::Values("quantized_decomposed", "torchao", "coreai"));
+
+at::Tensor call(const char *name, std::vector<c10::IValue> arguments)
+{
+    torch::jit::Stack stack(std::move(arguments));
+    c10::Dispatcher::singleton()
+        .findSchema({std::string("dblame::quantized_decomposed_") + name, ""})
+        .value()
+        .callBoxed(stack);
+    return stack.at(0).toTensor();
+}
+
+// Large enough for several threads, odd enough for every loop's tail.
+TEST(ProgramOperatorKernels, EqualSeparateOperatorsOnLargeTensors)
+{
+    const c10::InferenceMode guard;
+    at::Tensor x = at::randn({7, 33, 61, 23}) * 40;
+    x.view({-1}).slice(0, 0, 4000, 7).mul_(1e30);
+    x.view({-1}).slice(0, 5, 9000, 11).fill_(std::numeric_limits<double>::quiet_NaN());
+    const double scale = 0.0371;
+    const at::Tensor scales = at::rand({33}) * 0.1 + 0.01,
+                     zeros = at::randint(-100, 100, {33}, at::TensorOptions(at::kLong));
+    const std::vector<std::int64_t> swapped{1, 0, 2, 3}, column{33, 1, 1, 1};
+    for (const auto dtype : {at::kByte, at::kChar, at::kShort, at::kUInt16}) {
+        const std::int64_t lo = dtype == at::kChar ? -128 : dtype == at::kShort ? -32768 : 0;
+        const std::int64_t hi = dtype == at::kByte    ? 255
+                                : dtype == at::kChar  ? 127
+                                : dtype == at::kShort ? 32767
+                                                      : 65535;
+        const auto type = static_cast<std::int64_t>(dtype);
+        const at::Tensor q = call("quantize_per_tensor", {x, scale, std::int64_t{5}, lo, hi, type});
+        EXPECT_TRUE(at::equal(q, at::clamp((x * (1.0 / scale)).round() + 5, lo, hi).to(dtype)));
+        const at::Tensor dq = call("dequantize_per_tensor", {q, scale, std::int64_t{5}, lo, hi, type, c10::IValue()});
+        EXPECT_TRUE(at::equal(dq, (q.to(at::kFloat) - 5) * scale));
+        const at::Tensor rows = x.permute(swapped), s = scales.view(column), z = zeros.view(column);
+        const at::Tensor qc = call("quantize_per_channel", {x, scales, zeros, std::int64_t{1}, lo, hi, type});
+        EXPECT_TRUE(at::equal(qc, at::clamp((rows * s.reciprocal()).round() + z, lo, hi).permute(swapped).to(dtype)));
+        if (dtype == at::kUInt16)
+            continue; // does not promote with int64
+        const at::Tensor dqc =
+            call("dequantize_per_channel", {qc, scales, zeros, std::int64_t{1}, lo, hi, type, c10::IValue()});
+        EXPECT_TRUE(at::equal(dqc, ((qc.permute(swapped) - z) * s).permute(swapped)));
+    }
+}
 
 } // namespace
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Programs of the archive layouts against what torch.export.load says about the same files.
-#include <fstream>
-#include <set>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -555,8 +556,16 @@ TEST(ReadersModels, LargeWeightsStayInThePrivateMapping)
     at::Tensor survivor = mustRead(path)->tensor(ValueId(0));
     EXPECT_EQ(survivor[3072].item<float>(), 3072.0F);
 
+    const auto old = mustRead(path);
+    EXPECT_FALSE(old->fileChanged());
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
+    EXPECT_TRUE(old->fileChanged());
+
+    std::filesystem::remove(path);                 // the mapping of the old file must not be cut short
     writeFile(path, largeProgram(kFloats - 1024)); // below the limit: copied
     const auto small = mustRead(path);
+    std::filesystem::remove(path);
+    EXPECT_FALSE(small->fileChanged()); // nothing of it is mapped
     EXPECT_FALSE(small->stored(ValueId(0))->mapped);
     EXPECT_THAT(small->info().notes, IsEmpty());
 }

@@ -12,7 +12,8 @@
 #include "ui/node_table_model.h"
 #include "ui/open_pair.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 inline OpenPairPtr pairOf(const std::string &reference, const std::string &candidate)
 {
@@ -65,12 +66,12 @@ public:
     {
         if (!m_quantized)
             return name;
-        m_body += "%" + name + "_q: int8[8, 4, 8, 8] = quantized_decomposed.quantize_per_tensor.default(input=%" + name +
-                  ", scale=0.05, zero_point=3, quant_min=-128, quant_max=127, dtype=torch.int8)\n";
-        m_body += "%" + name +
-                  "_dq: float32[8, 4, 8, 8] = quantized_decomposed.dequantize_per_tensor.default(input=%" + name +
-                  "_q, scale=0.05, zero_point=3, quant_min=-128, quant_max=127, dtype=torch.int8) from_node=[\"" + name +
-                  "_dq\", \"" + name + "\"]\n";
+        m_body += "%" + name + "_q: int8[8, 4, 8, 8] = quantized_decomposed.quantize_per_tensor.default(input=%" +
+                  name + ", scale=0.05, zero_point=3, quant_min=-128, quant_max=127, dtype=torch.int8)\n";
+        m_body += "%" + name + "_dq: float32[8, 4, 8, 8] = quantized_decomposed.dequantize_per_tensor.default(input=%" +
+                  name +
+                  "_q, scale=0.05, zero_point=3, quant_min=-128, quant_max=127, dtype=torch.int8) from_node=[\"" +
+                  name + "_dq\", \"" + name + "\"]\n";
         return name + "_dq";
     }
     std::string finish(const std::string &output)
@@ -94,7 +95,8 @@ private:
         for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
             text += " @\"" + path.substr(0, dot) + "\":\"net.Block\":\"" + path.substr(0, dot) + "\"";
         if (!path.empty())
-            text += " @\"" + path + "\":\"" + type + "\":\"" + path + (call > 0 ? "@" + std::to_string(call) : "") + "\"";
+            text +=
+                " @\"" + path + "\":\"" + type + "\":\"" + path + (call > 0 ? "@" + std::to_string(call) : "") + "\"";
         return text;
     }
 
@@ -111,11 +113,12 @@ inline std::string digitsNet(bool quantized)
     std::string v = n.input("x");
     v = n.layer("stem.conv", "conv2d", v);
     v = q(n.op("stem_relu", "relu.default", v, "stem.relu"));
-    const std::string pool = q(n.op("pool1", "max_pool2d.default", v, "pool1", {}, "torch.nn.modules.pooling.MaxPool2d"));
+    const std::string pool =
+        q(n.op("pool1", "max_pool2d.default", v, "pool1", {}, "torch.nn.modules.pooling.MaxPool2d"));
     v = q(n.layer("block.conv1", "conv2d", pool));
     v = q(n.op("block_relu_1", "relu.default", v, "block.relu"));
     v = q(n.layer("block.conv2", "conv2d", v));
-    v = n.op("add", "add.Tensor", v, "", pool);
+    v = n.op("add", "add.Tensor", v, "block", pool, "net.Block");
     v = q(n.op("block_relu_2", "relu.default", v, "block.relu"));
     v = q(n.op("pool2", "max_pool2d.default", v, "pool2", {}, "torch.nn.modules.pooling.MaxPool2d"));
     v = n.layer("head_conv.conv", "conv2d", v);

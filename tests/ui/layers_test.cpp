@@ -130,7 +130,13 @@ TEST_F(LayersTest, ALayerWithoutSitesHasNoBox)
     // flatten reads a quantized value, so it has an edge; add's inputs are edges too. Without sites: none.
     auto bare = std::make_shared<OpenPair>(*fake.pair());
     bare->sites = {};
+    for (AlignedPair &row : bare->alignment.pairs) {
+        row.site = {};
+        row.inputSites.clear();
+    }
     bare->sites.ofNode.assign(bare->candidate->graph().nodes.size(), -1);
+    bare->sites.ofResult.assign(bare->candidate->graph().values.size(), -1);
+    bare->sites.outputOf.assign(bare->candidate->graph().values.size(), -1);
     panel.setPair(bare);
     EXPECT_FALSE(at("stem.conv").data(Qt::CheckStateRole).isValid());
     EXPECT_EQ(spec("stem.conv"), "float");
