@@ -82,6 +82,7 @@ InspectorPanel::InspectorPanel(QWidget *parent)
     m_empty->setWordWrap(true);
     m_empty->setMargin(28);
     layout->addWidget(m_empty, 1);
+    m_scroll->setAccessibleName(tr("Figures of the selected node"));
     m_scroll->setWidgetResizable(true);
     m_scroll->setFrameShape(QFrame::NoFrame);
     m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
