@@ -14,7 +14,8 @@
 #include "core/ids.h"
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 // A site is bypassed for one reader only; its other readers keep it.
 struct EdgeBypass {
@@ -25,10 +26,10 @@ struct EdgeBypass {
 
 // Another spec for a site whose float source is at hand.
 struct SpecChange {
-    int bits = 8;                    // 2..16
+    int bits = 8; // 2..16
     Granularity granularity = Granularity::PerTensor;
-    std::optional<bool> symmetric;   // absent: as the site is
-    std::int64_t blockSize = 32;     // PerBlock
+    std::optional<bool> symmetric; // absent: as the site is
+    std::int64_t blockSize = 32;   // PerBlock
     friend bool operator==(const SpecChange &, const SpecChange &) = default;
     [[nodiscard]] std::string text() const; // "int4 symmetric per channel"
 };
@@ -45,14 +46,15 @@ enum class ChangeKind { Off, Bypassed, Respecified, Refused, NoEffect };
 struct PlannedChange {
     ChangeKind kind = ChangeKind::Off;
     SiteId site;
-    NodeId reader;     // Bypassed
-    std::string id;    // site id, or "path/in[0]" of the edge
-    std::string text;  // "int8 symmetric per channel -> float, from the reference's weight"
+    NodeId reader;    // Bypassed
+    std::string id;   // site id, or "path/in[0]" of the edge
+    std::string text; // "int8 symmetric per channel -> float, from the reference's weight"
 };
 
 struct Plan {
     std::vector<PlannedChange> changes;
-    std::vector<std::string> notes; // grid groups: "switching relu/out alone changes nothing: pool1/out is on the same grid"
+    std::vector<std::string>
+        notes; // grid groups: "switching relu/out alone changes nothing: pool1/out is on the same grid"
     int nodesToRerun = 0, nodesTotal = 0;
 };
 

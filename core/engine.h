@@ -21,11 +21,12 @@
 #include "core/node_report.h"
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 struct EngineInfo {
-    std::string libtorch; // "2.13.0"
-    std::string cpu;      // "AVX512"
+    std::string libtorch;   // "2.13.0"
+    std::string cpu;        // "AVX512"
     int defaultThreads = 1; // physical cores, at most 8
 };
 
@@ -33,7 +34,8 @@ struct EngineInfo {
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total, const char *what)>;
 
 // The batches a comparison runs on. Opaque outside the engine.
-class InputSet {
+class InputSet
+{
 public:
     virtual ~InputSet() = default;
     [[nodiscard]] virtual const InputsInfo &info() const = 0;
@@ -47,17 +49,18 @@ struct InputRequest {
 struct RunOptions {
     Signal signal = Signal::Reference;
     bool channels = true;
-    bool histograms = true;      // sampled in whole blocks
+    bool histograms = true; // sampled in whole blocks
     bool exactHistograms = false;
     bool hashes = false;
-    int threads = 0;             // 0: EngineInfo::defaultThreads
+    int threads = 0;               // 0: EngineInfo::defaultThreads
     std::int64_t limitBatches = 0; // 0: all
     std::uint64_t cacheBytes = 0;  // activations kept for reruns; 0: none, reruns start from the inputs
     bool refuseFullRerun = false;
 };
 
 // Receives a run as it goes on, on the engine's thread.
-class ReportSink {
+class ReportSink
+{
 public:
     virtual ~ReportSink() = default;
     // A row has (new) figures. During a run: in execution order, once per batch.
@@ -66,10 +69,11 @@ public:
 };
 
 // One pair of models on one set of inputs. Keeps what reruns need; not thread-safe.
-class Comparison {
+class Comparison
+{
 public:
     virtual ~Comparison() = default;
-    [[nodiscard]] virtual const SiteTable &sites() const = 0;         // of the candidate
+    [[nodiscard]] virtual const SiteTable &sites() const = 0; // of the candidate
     [[nodiscard]] virtual const Alignment &alignment() const = 0;
     // What the edits will do; each refusal with its reason ("changed weight: rescaled per channel").
     [[nodiscard]] virtual Result<Plan> plan(const EditSet &edits) = 0;
@@ -82,16 +86,16 @@ public:
     [[nodiscard]] virtual Result<NodeReport> detail(PairId row, std::stop_token stop) = 0;
 };
 
-class Engine {
+class Engine
+{
 public:
     virtual ~Engine() = default;
     [[nodiscard]] virtual EngineInfo info() const = 0;
     // `path` may be "FILE#program".
-    [[nodiscard]] virtual Result<std::shared_ptr<const Model>> openModel(const std::string &path, const Progress &progress,
-                                                                         std::stop_token stop) = 0;
-    [[nodiscard]] virtual Result<std::shared_ptr<const InputSet>> openInputs(const InputRequest &request,
-                                                                             const Model &reference, const Model &candidate,
-                                                                             std::stop_token stop) = 0;
+    [[nodiscard]] virtual Result<std::shared_ptr<const Model>>
+    openModel(const std::string &path, const Progress &progress, std::stop_token stop) = 0;
+    [[nodiscard]] virtual Result<std::shared_ptr<const InputSet>>
+    openInputs(const InputRequest &request, const Model &reference, const Model &candidate, std::stop_token stop) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
                                                                       std::shared_ptr<const Model> candidate,
                                                                       std::shared_ptr<const InputSet> inputs,

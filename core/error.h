@@ -6,7 +6,8 @@
 
 #include <tl/expected.hpp>
 
-namespace dblame {
+namespace dblame
+{
 
 // What kind of failure it is; the command line maps these to exit statuses (docs/cli.md).
 enum class ErrorCode {

@@ -16,12 +16,35 @@
 
 #include "core/ids.h"
 
-namespace dblame {
+namespace dblame
+{
 
 enum class DType : std::uint8_t {
-    Unknown, UInt8, Int8, Int16, Int32, Int64, Float16, Float32, Float64, Complex32, Complex64, Complex128,
-    Bool, BFloat16, UInt16, Float8E4M3FN, Float8E5M2, Float8E4M3FNUZ, Float8E5M2FNUZ, Float8E8M0FNU,
-    UInt32, UInt64, QInt8, QUInt8, QInt32,
+    Unknown,
+    UInt8,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Float16,
+    Float32,
+    Float64,
+    Complex32,
+    Complex64,
+    Complex128,
+    Bool,
+    BFloat16,
+    UInt16,
+    Float8E4M3FN,
+    Float8E5M2,
+    Float8E4M3FNUZ,
+    Float8E5M2FNUZ,
+    Float8E8M0FNU,
+    UInt32,
+    UInt64,
+    QInt8,
+    QUInt8,
+    QInt32,
 };
 [[nodiscard]] std::string_view dtypeName(DType dtype); // "float32", "int8", ... ("unknown")
 [[nodiscard]] DType dtypeFromName(std::string_view name);
@@ -29,8 +52,8 @@ enum class DType : std::uint8_t {
 
 // A dimension as the file states it: a number, or a symbol with the size seen at export.
 struct Dim {
-    std::int64_t size = 0;  // the number, or the hint of a symbolic size (-1 when there is none)
-    std::string symbol;     // "s0", "2*s0"; empty for a fixed size. Shown, never evaluated.
+    std::int64_t size = 0; // the number, or the hint of a symbolic size (-1 when there is none)
+    std::string symbol;    // "s0", "2*s0"; empty for a fixed size. Shown, never evaluated.
 };
 
 struct TensorMeta {
@@ -40,31 +63,64 @@ struct TensorMeta {
 
 // --- arguments ----------------------------------------------------------------------------------
 
-struct NoneArg { friend bool operator==(NoneArg, NoneArg) = default; };
+struct NoneArg {
+    friend bool operator==(NoneArg, NoneArg) = default;
+};
 // A list of values, with holes where the operator takes an optional element.
-struct ValueListArg { std::vector<std::optional<ValueId>> values; };
-struct NestedValueListArg { std::vector<std::vector<ValueId>> values; };
+struct ValueListArg {
+    std::vector<std::optional<ValueId>> values;
+};
+struct NestedValueListArg {
+    std::vector<std::vector<ValueId>> values;
+};
 // A size list: numbers and symbolic values may be mixed.
-struct IntListArg { std::vector<std::variant<std::int64_t, ValueId>> values; };
-struct IntListsArg { std::vector<std::vector<std::int64_t>> values; };
-struct FloatListArg { std::vector<double> values; };
-struct FloatListsArg { std::vector<std::vector<double>> values; };
-struct BoolListArg { std::vector<std::variant<bool, ValueId>> values; };
-struct StringListArg { std::vector<std::string> values; };
-struct ScalarTypeArg { DType dtype = DType::Unknown; };
+struct IntListArg {
+    std::vector<std::variant<std::int64_t, ValueId>> values;
+};
+struct IntListsArg {
+    std::vector<std::vector<std::int64_t>> values;
+};
+struct FloatListArg {
+    std::vector<double> values;
+};
+struct FloatListsArg {
+    std::vector<std::vector<double>> values;
+};
+struct BoolListArg {
+    std::vector<std::variant<bool, ValueId>> values;
+};
+struct StringListArg {
+    std::vector<std::string> values;
+};
+struct ScalarTypeArg {
+    DType dtype = DType::Unknown;
+};
 // As numbered by c10 (c10::Layout, c10::MemoryFormat), not by the file.
-struct LayoutArg { std::int64_t layout = 0; };
-struct MemoryFormatArg { std::int64_t format = 0; };
-struct DeviceArg { std::string type; std::int64_t index = -1; };
-struct SubgraphArg { std::size_t index = 0; }; // into Graph::subgraphs
-struct OperatorArg { std::string name; };
+struct LayoutArg {
+    std::int64_t layout = 0;
+};
+struct MemoryFormatArg {
+    std::int64_t format = 0;
+};
+struct DeviceArg {
+    std::string type;
+    std::int64_t index = -1;
+};
+struct SubgraphArg {
+    std::size_t index = 0;
+}; // into Graph::subgraphs
+struct OperatorArg {
+    std::string name;
+};
 // A tag that this version does not know, or a value that cannot be carried; the node cannot run.
-struct UnsupportedArg { std::string what; };
+struct UnsupportedArg {
+    std::string what;
+};
 
-using Argument = std::variant<NoneArg, ValueId, ValueListArg, NestedValueListArg, std::int64_t, double, bool,
-                              std::string, std::complex<double>, IntListArg, IntListsArg, FloatListArg,
-                              FloatListsArg, BoolListArg, StringListArg, ScalarTypeArg, LayoutArg,
-                              MemoryFormatArg, DeviceArg, SubgraphArg, OperatorArg, UnsupportedArg>;
+using Argument =
+    std::variant<NoneArg, ValueId, ValueListArg, NestedValueListArg, std::int64_t, double, bool, std::string,
+                 std::complex<double>, IntListArg, IntListsArg, FloatListArg, FloatListsArg, BoolListArg, StringListArg,
+                 ScalarTypeArg, LayoutArg, MemoryFormatArg, DeviceArg, SubgraphArg, OperatorArg, UnsupportedArg>;
 
 struct NamedArgument {
     std::string name; // the schema's name; empty (positional) for higher-order operators
@@ -98,10 +154,10 @@ struct Node {
     std::vector<NamedArgument> inputs;
     std::vector<NodeOutput> outputs;
 
-    std::vector<ModuleFrame> modules; // outermost first; the wrapper frames of re-exported graphs are left out
-    std::string source;               // "net.py:41", the innermost user frame of the stack trace
-    std::string stackTrace;           // as the file gives it
-    std::string torchFn;              // "conv2d_1;builtin_function_or_method.conv2d"
+    std::vector<ModuleFrame> modules;       // outermost first; the wrapper frames of re-exported graphs are left out
+    std::string source;                     // "net.py:41", the innermost user frame of the stack trace
+    std::string stackTrace;                 // as the file gives it
+    std::string torchFn;                    // "conv2d_1;builtin_function_or_method.conv2d"
     std::vector<ProvenanceStep> provenance; // newest first; back() is the innermost
     std::optional<std::int64_t> debugHandle;
 
@@ -118,9 +174,9 @@ struct Node {
 };
 
 struct Value {
-    std::string name;        // unique in its graph: the identity of results
-    NodeId producer;         // invalid for graph inputs
-    int outputIndex = 0;     // which value of a multi-output node (flattened)
+    std::string name;               // unique in its graph: the identity of results
+    NodeId producer;                // invalid for graph inputs
+    int outputIndex = 0;            // which value of a multi-output node (flattened)
     std::optional<TensorMeta> meta; // absent for sizes, flags and other non-tensors
 };
 
@@ -141,7 +197,8 @@ struct GraphOutput {
     Argument literal;   // NoneArg unless the output is a literal
 };
 
-class Graph {
+class Graph
+{
 public:
     std::vector<Value> values;
     std::vector<Node> nodes;
@@ -155,9 +212,9 @@ public:
     [[nodiscard]] ValueId find(std::string_view valueName) const; // invalid when there is none
     [[nodiscard]] NodeId findNode(std::string_view nodeName) const;
     [[nodiscard]] const std::vector<NodeId> &readers(ValueId id) const { return m_readers[id.get()]; }
-    [[nodiscard]] const Node *producer(ValueId id) const; // nullptr for graph inputs
+    [[nodiscard]] const Node *producer(ValueId id) const;    // nullptr for graph inputs
     [[nodiscard]] const GraphInput *input(ValueId id) const; // nullptr for produced values
-    [[nodiscard]] bool isOutput(ValueId id) const;         // among the user outputs
+    [[nodiscard]] bool isOutput(ValueId id) const;           // among the user outputs
 
     // Builds the lookups from values, nodes, inputs and outputs; call once after they are complete.
     void index();

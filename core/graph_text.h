@@ -6,7 +6,8 @@
 //     graph {
 //       input user %x: float32[s0=1, 1, 8, 8] "x"
 //       input parameter %p_conv_weight: float32[4, 1, 3, 3] "conv.weight"
-//       %conv2d: float32[s0=1, 4, 6, 6] = aten.conv2d.default(input=%x, weight=%p_conv_weight, stride=[1, 1]) @"conv":"torch.nn.modules.conv.Conv2d"
+//       %conv2d: float32[s0=1, 4, 6, 6] = aten.conv2d.default(input=%x, weight=%p_conv_weight, stride=[1, 1])
+//       @"conv":"torch.nn.modules.conv.Conv2d"
 //       (%a, [%b, None], None) = higher_order.wrap(subgraph(0), %conv2d)
 //       return %conv2d "logits"
 //       subgraph "submod_1" {
@@ -54,7 +55,8 @@
 #include "core/error.h"
 #include "core/graph.h"
 
-namespace dblame {
+namespace dblame
+{
 
 struct GraphTextOptions {
     bool frames = true;     // every module frame; false: the innermost one without its key

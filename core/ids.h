@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <functional>
 
-namespace dblame {
+namespace dblame
+{
 
 // A strong index: an id of one kind never converts to another. Default-constructed ids are invalid.
 template <class Tag>

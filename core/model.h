@@ -9,7 +9,8 @@
 #include "core/error.h"
 #include "core/graph.h"
 
-namespace dblame {
+namespace dblame
+{
 
 struct ModelInfo {
     std::string path;                       // as given (without "#name")
@@ -21,7 +22,7 @@ struct ModelInfo {
     std::vector<std::string> otherPrograms; // the archive's other programs
     std::vector<std::string> notes;         // what the reader had to say (newer minor version, copied weights, ...)
     bool hasSampleInputs = false;
-    std::string sampleInputsNote;           // why there are none
+    std::string sampleInputsNote; // why there are none
 };
 
 // A weight, buffer or constant as it is stored.
@@ -40,7 +41,8 @@ struct ValueTable {
 };
 
 // A loaded program: graph, signature, weights. Immutable; shared between threads.
-class Model {
+class Model
+{
 public:
     virtual ~Model() = default;
     [[nodiscard]] virtual const Graph &graph() const = 0;

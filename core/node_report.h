@@ -13,7 +13,8 @@
 #include "core/ids.h"
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 enum class RowStatus { Pending, Ok, Exact, Mismatch, NotFloat, ShapeMismatch, Failed, NotComputed };
 [[nodiscard]] const char *rowStatusName(RowStatus status); // "ok", "exact", "mismatch", "not_float", ...
@@ -26,9 +27,9 @@ struct Metrics {
     double cosine = 0; // sum rc / sqrt(sum r^2 sum c^2); nan when one side is all zero
     double bias = 0;   // mean of c - r
     double refMin = 0, refMax = 0, candMin = 0, candMax = 0; // over finite elements
-    std::int64_t nan = 0, inf = 0;  // elements with a NaN (an infinity) on either side
-    std::int64_t count = 0;         // elements compared
-    std::int64_t mismatches = 0;    // integer and bool values: elements that differ
+    std::int64_t nan = 0, inf = 0;                           // elements with a NaN (an infinity) on either side
+    std::int64_t count = 0;                                  // elements compared
+    std::int64_t mismatches = 0;                             // integer and bool values: elements that differ
 };
 
 struct ChannelMetrics {
@@ -49,10 +50,10 @@ struct Histogram {
 struct SiteReport {
     SiteId site;
     bool on = true;
-    std::string change;                 // "float here", "int4 symmetric per channel"; empty when untouched
-    std::optional<double> clipped;      // share of source elements outside the grid's range, 0..1
-    std::optional<double> unusedRange;  // share of the grid's range that no element used, 0..1
-    std::vector<double> scale;          // as used (dynamic: of the last batch)
+    std::string change;                // "float here", "int4 symmetric per channel"; empty when untouched
+    std::optional<double> clipped;     // share of source elements outside the grid's range, 0..1
+    std::optional<double> unusedRange; // share of the grid's range that no element used, 0..1
+    std::vector<double> scale;         // as used (dynamic: of the last batch)
     std::vector<std::int64_t> zeroPoint;
 };
 
@@ -67,13 +68,13 @@ struct NodeReport {
     std::optional<double> flowDropDb; // dB lost against the worst producer in the data flow: producer - this
     std::vector<ChannelMetrics> channels;
     std::optional<Histogram> histogram;
-    std::vector<SiteReport> sites;    // the output/weight site first, then input sites
-    std::vector<std::int64_t> shape;  // as computed
-    std::string dtype;                // of the compared reference value
+    std::vector<SiteReport> sites;   // the output/weight site first, then input sites
+    std::vector<std::int64_t> shape; // as computed
+    std::string dtype;               // of the compared reference value
     std::string refSha256, candSha256;
-    double ms = 0;                    // time of the two operators, last batch
-    int batches = 0;                  // batches that went into the figures
-    bool carriedOver = false;         // not downstream of the edit: figures of the run before
+    double ms = 0;            // time of the two operators, last batch
+    int batches = 0;          // batches that went into the figures
+    bool carriedOver = false; // not downstream of the edit: figures of the run before
 };
 
 // snr, or sqnr, of a row as the chosen signal convention wants it.
@@ -82,24 +83,24 @@ enum class Signal { Reference, Candidate };
 
 struct Drop {
     PairId row;
-    double db = 0;         // positive: how many dB were lost
+    double db = 0; // positive: how many dB were lost
 };
 
 struct InputsInfo {
-    std::string source;    // "inputs.pt", "sample inputs of float.pt2", "random, seed 1"
+    std::string source; // "inputs.pt", "sample inputs of float.pt2", "random, seed 1"
     std::int64_t batches = 0, samples = 0;
-    std::string sha256;    // over the tensors' elements, in order
+    std::string sha256; // over the tensors' elements, in order
     bool random = false;
     std::vector<std::string> notes; // "64 samples split into 2 batches of 32"
 };
 
 struct RunReport {
-    std::vector<NodeReport> rows; // one per pair of the alignment, in its order
-    std::optional<Drop> largestDrop;     // by order
-    std::optional<Drop> largestFlowDrop; // by data flow
+    std::vector<NodeReport> rows;                  // one per pair of the alignment, in its order
+    std::optional<Drop> largestDrop;               // by order
+    std::optional<Drop> largestFlowDrop;           // by data flow
     std::vector<double> outputSnrDb, outputSqnrDb; // per user output of the reference that is paired
-    std::vector<std::string> skipped;    // ids of sites (and edges) that were off
-    std::vector<std::string> changed;    // "block.conv1/weight=int4:sym:channel"
+    std::vector<std::string> skipped;              // ids of sites (and edges) that were off
+    std::vector<std::string> changed;              // "block.conv1/weight=int4:sym:channel"
     std::vector<std::string> warnings;
     Signal signal = Signal::Reference;
     int threads = 0;

@@ -13,7 +13,8 @@
 #include "core/model.h"
 #include "core/quant_site.h"
 
-namespace dblame {
+namespace dblame
+{
 
 enum class SelectBy { Module, ModuleType, Node, OpType };
 enum class Facet { All, Weight, In, Out, Act };
@@ -33,8 +34,10 @@ struct Selector {
 // names the nearest matches.
 [[nodiscard]] Result<EditSet> selectForSkip(const Selector &selector, const Model &candidate, const SiteTable &sites);
 // Everything that is quantized, except what the selectors name (`--only`).
-[[nodiscard]] Result<EditSet> selectAllBut(const std::vector<Selector> &keep, const Model &candidate, const SiteTable &sites);
+[[nodiscard]] Result<EditSet> selectAllBut(const std::vector<Selector> &keep, const Model &candidate,
+                                           const SiteTable &sites);
 // The sites themselves (for --set and the Layers view).
-[[nodiscard]] Result<std::vector<SiteId>> selectSites(const Selector &selector, const Model &candidate, const SiteTable &sites);
+[[nodiscard]] Result<std::vector<SiteId>> selectSites(const Selector &selector, const Model &candidate,
+                                                      const SiteTable &sites);
 
 } // namespace dblame

@@ -8,7 +8,8 @@
 #include "core/node_report.h"
 #include "core/quant_site.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 // What is open: two models, the candidate's sites and the alignment. Immutable; a new one per opened pair.
 // Either model may be null while only one has been opened.

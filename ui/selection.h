@@ -5,10 +5,12 @@
 
 #include "core/ids.h"
 
-namespace dblame::ui {
+namespace dblame::ui
+{
 
 // The one selection of the window: graph, table, plots and inspector all set it and follow it.
-class Selection : public QObject {
+class Selection : public QObject
+{
     Q_OBJECT
 public:
     using QObject::QObject;

@@ -176,7 +176,8 @@ void BitHistogram::bounds(double &low, double &high) const
     });
 }
 
-void BitHistogram::rebin(const std::vector<double> &edges, double weight, std::vector<double> &counts) const
+void BitHistogram::rebin(const std::vector<double> &edges, double low, double high, double weight,
+                         std::vector<double> &counts) const
 {
     const std::size_t n = edges.size() - 1;
     counts.resize(n, 0.0);
@@ -184,25 +185,27 @@ void BitHistogram::rebin(const std::vector<double> &edges, double weight, std::v
     const auto bins = static_cast<double>(n);
     const double perStep = bins / (edges.back() - first);
     // In linear bins from the first edge; the last edge belongs to the last bin.
-    const auto place = [&](double value) { return std::clamp((value - first) * perStep, 0.0, bins); };
+    const auto place = [&](double value) {
+        return std::clamp((std::clamp(value, low, high) - first) * perStep, 0.0, bins);
+    };
     const auto index = [&](double at) { return std::min(static_cast<std::size_t>(at), n - 1); };
     forEach([&](std::uint16_t bin, std::int64_t elements) {
         if (!finiteBin(bin))
             return;
         const double amount = weight * static_cast<double>(elements);
-        const double low = place(binLow(bin));
-        const double high = place(binHigh(bin));
-        const std::size_t from = index(low);
-        const std::size_t to = index(high);
+        const double begin = place(binLow(bin));
+        const double end = place(binHigh(bin));
+        const std::size_t from = index(begin);
+        const std::size_t to = index(end);
         if (from == to) {
             counts[from] += amount;
             return;
         }
-        const double perBin = amount / (high - low);
-        counts[from] += perBin * (static_cast<double>(from + 1) - low);
+        const double perBin = amount / (end - begin);
+        counts[from] += perBin * (static_cast<double>(from + 1) - begin);
         for (std::size_t k = from + 1; k < to; ++k)
             counts[k] += perBin;
-        counts[to] += perBin * (high - static_cast<double>(to));
+        counts[to] += perBin * (end - static_cast<double>(to));
     });
 }
 

@@ -53,10 +53,11 @@ public:
     // Bounds of all finite elements; low > high when there are none.
     void bounds(double &low, double &high) const;
 
-    // Adds the counts, times `weight`, to the linear bins between `edges` (ascending, counts + 1 of them). A bit
-    // bin's elements are spread evenly over the part of it that lies within the edges; what lies outside goes
-    // into the first or last bin, so no element is lost. Infinities and NaN are left out.
-    void rebin(const std::vector<double> &edges, double weight, std::vector<double> &counts) const;
+    // Adds the counts, times `weight`, to the linear bins between `edges` (ascending, counts + 1 of them). All
+    // elements are known to lie in [low, high], which the edges enclose: a bit bin's elements are spread evenly over
+    // the part of it that lies there, so none is lost. Infinities and NaN are left out.
+    void rebin(const std::vector<double> &edges, double low, double high, double weight,
+               std::vector<double> &counts) const;
 
 private:
     template <class F>

@@ -176,16 +176,18 @@ void PairAccumulator::Impl::fillHistogram(NodeReport &report) const
     h.sampled = histograms.reference.total() < sums.count;
     const int bars = histogramBars(sums.count);
     h.edges = linearEdges(low, high, bars);
-    histograms.reference.rebin(h.edges, weight, h.reference);
-    histograms.candidate.rebin(h.edges, weight, h.candidate);
+    histograms.reference.rebin(h.edges, low, high, weight, h.reference);
+    histograms.candidate.rebin(h.edges, low, high, weight, h.candidate);
     double errorLow = 0;
     double errorHigh = 0;
     histograms.error.bounds(errorLow, errorHigh);
     // Equal so far: there is nothing to draw.
     if (sums.maxAbs != 0 && errorLow <= errorHigh) {
         const double limit = std::isfinite(sums.maxAbs) ? sums.maxAbs : kInf;
-        h.errorEdges = linearEdges(std::max(errorLow, -limit), std::min(errorHigh, limit), bars);
-        histograms.error.rebin(h.errorEdges, weight, h.error);
+        errorLow = std::max(errorLow, -limit);
+        errorHigh = std::max(errorLow, std::min(errorHigh, limit)); // maxAbs is exact, the bins hold float32
+        h.errorEdges = linearEdges(errorLow, errorHigh, bars);
+        histograms.error.rebin(h.errorEdges, errorLow, errorHigh, weight, h.error);
     }
     report.histogram = std::move(h);
 }
