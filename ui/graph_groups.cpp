@@ -13,7 +13,7 @@ namespace
 
 struct Tree {
     std::vector<GraphGroup> groups;
-    std::vector<int> direct; // nodes whose innermost module it is
+    std::vector<int> operators; // in it and in its children; a layer and its quantizers alone are no group
 };
 
 // A quantizer node of torchao has no module frames: it stands with the layer it belongs to, which the site knows.
@@ -49,10 +49,6 @@ void seatQuantizers(GraphDocument &document)
     std::vector<std::vector<std::int32_t>> readers(document.nodes.size());
     for (const GraphEdge &edge : document.edges)
         readers[edge.from].push_back(edge.to);
-    const auto count = [&document](std::int32_t group, int change) {
-        for (; group >= 0; group = document.groups[group].parent)
-            document.groups[group].members += change;
-    };
     for (std::size_t i = document.nodes.size(); i-- > 0;) {
         GraphNode &node = document.nodes[i];
         if (node.kind != GraphNode::Kind::Site || readers[i].empty())
@@ -60,11 +56,8 @@ void seatQuantizers(GraphDocument &document)
         std::int32_t group = document.nodes[readers[i].front()].group;
         for (std::int32_t reader : readers[i])
             group = commonGroup(document.groups, group, document.nodes[reader].group);
-        if (group < 0)
-            continue;
-        count(node.group, -1);
-        count(group, 1);
-        node.group = group;
+        if (group >= 0)
+            node.group = group;
     }
 }
 
@@ -86,8 +79,6 @@ void adoptStrays(GraphDocument &document)
         if (node.group >= 0 || before[i] == kNone || after[i] == kNone || !framesOf(document, node).empty())
             continue;
         node.group = commonGroup(document.groups, before[i], after[i]);
-        for (std::int32_t g = node.group; g >= 0; g = document.groups[g].parent)
-            ++document.groups[g].members;
     }
 }
 
@@ -108,19 +99,17 @@ Tree allGroups(GraphDocument &document)
                 group.type = QString::fromStdString(frame.type);
                 group.parent = parent;
                 tree.groups.push_back(std::move(group));
-                tree.direct.push_back(0);
+                tree.operators.push_back(0);
             }
             parent = it->second;
         }
         node.group = parent;
-        if (parent >= 0)
-            ++tree.direct[parent];
+        if (parent >= 0 && node.kind != GraphNode::Kind::Site)
+            ++tree.operators[parent];
     }
-    for (std::size_t i = 0; i < tree.groups.size(); ++i)
-        tree.groups[i].members = tree.direct[i];
     for (std::size_t i = tree.groups.size(); i-- > 0;)
         if (tree.groups[i].parent >= 0)
-            tree.groups[tree.groups[i].parent].members += tree.groups[i].members;
+            tree.operators[tree.groups[i].parent] += tree.operators[i];
     return tree;
 }
 
@@ -132,9 +121,9 @@ void groupByModule(GraphDocument &document)
     // A parent that holds nothing but one child says nothing more than the child: the child stays.
     std::vector<char> kept(tree.groups.size(), 0), shadowed(tree.groups.size(), 0);
     for (std::size_t i = 0; i < tree.groups.size(); ++i) {
-        kept[i] = tree.groups[i].members > 1;
+        kept[i] = tree.operators[i] > 1;
         const std::int32_t parent = tree.groups[i].parent;
-        if (parent >= 0 && tree.groups[parent].members == tree.groups[i].members)
+        if (parent >= 0 && tree.operators[parent] == tree.operators[i])
             shadowed[parent] = 1;
     }
     std::vector<std::int32_t> now(tree.groups.size(), -1); // the nearest kept group at or above
@@ -158,6 +147,9 @@ void groupByModule(GraphDocument &document)
             node.group = now[node.group];
     seatQuantizers(document);
     adoptStrays(document);
+    for (const GraphNode &node : document.nodes)
+        for (std::int32_t g = node.group; g >= 0; g = document.groups[g].parent)
+            ++document.groups[g].members;
 }
 
 } // namespace dblame::ui

@@ -262,8 +262,12 @@ private:
 
 } // namespace
 
-GraphLayoutResult layoutGraph(const GraphLayoutRequest &request, std::stop_token stop)
+GraphLayoutResult layoutGraph(GraphLayoutRequest request, std::stop_token stop)
 {
+    if (!request.document) {
+        request.document = buildGraph(request.pair, request.graph);
+        request.options.collapsed = groupsToCollapse(*request.document, request.openBoxes);
+    }
     return GraphPlacer(request).run(std::move(stop));
 }
 

@@ -71,7 +71,11 @@ struct GraphLayoutResult {
 };
 
 struct GraphLayoutRequest {
+    // Null: to be built from `pair` and `graph`, with groups collapsed until at most `openBoxes` are to be seen.
     GraphDocumentPtr document;
+    OpenPairPtr pair;
+    GraphOptions graph;
+    std::size_t openBoxes = 0;
     GraphLayoutOptions options;
     std::uint64_t serial = 0;
 };
@@ -79,7 +83,8 @@ struct GraphLayoutRequest {
 // Half extents of a hexagon.
 constexpr double kHexWidth = 12, kHexHeight = 9;
 
-[[nodiscard]] GraphLayoutResult layoutGraph(const GraphLayoutRequest &request, std::stop_token stop = {});
+// The result carries the document and the collapsed groups that were used.
+[[nodiscard]] GraphLayoutResult layoutGraph(GraphLayoutRequest request, std::stop_token stop = {});
 // How many boxes are to be seen with these groups collapsed.
 [[nodiscard]] std::size_t visibleCount(const GraphDocument &document, const std::set<std::int32_t> &collapsed);
 // Groups to collapse, deepest first, until at most `limit` boxes are to be seen (or only top groups are left).

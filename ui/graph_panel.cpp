@@ -40,7 +40,7 @@ GraphPanel::GraphPanel(QWidget *parent) : QWidget(parent)
     connectView();
     setFocusProxy(m_view);
     setMinimumSize(240, 160);
-    rebuild(false);
+    rebuild();
 }
 
 GraphPanel::~GraphPanel() = default;
@@ -55,7 +55,7 @@ void GraphPanel::setPair(OpenPairPtr pair)
     m_pair = std::move(pair);
     m_off.clear();
     m_bypassed.clear();
-    rebuild(false);
+    rebuild();
 }
 
 void GraphPanel::setTable(NodeTableModel *table)
@@ -89,14 +89,28 @@ void GraphPanel::setPendingChanges(const std::set<SiteId> &off, const std::set<E
     m_scene->setPending(off, bypassed);
 }
 
-void GraphPanel::rebuild(bool keepCollapsed)
+std::size_t GraphPanel::operatorCount() const
 {
-    m_document = buildGraph(m_pair, m_options);
-    if (!keepCollapsed)
-        m_collapsed = groupsToCollapse(*m_document, kOpenBoxes);
-    std::erase_if(m_collapsed, [this](std::int32_t g) { return g >= static_cast<int>(m_document->groups.size()); });
-    const bool inner = m_options.view != GraphViewKind::Merged;
-    m_showInner->setEnabled(inner);
+    std::size_t count = 0;
+    if (m_pair)
+        for (const auto *model : {m_pair->reference.get(), m_pair->candidate.get()})
+            count = std::max(count, model != nullptr ? model->graph().nodes.size() : 0);
+    return count;
+}
+
+bool GraphPanel::somebodyLaysOut() const
+{
+    static const QMetaMethod wanted = QMetaMethod::fromSignal(&GraphPanel::layoutRequested);
+    return isSignalConnected(wanted);
+}
+
+void GraphPanel::rebuild()
+{
+    m_showInner->setEnabled(m_options.view != GraphViewKind::Merged);
+    // Of very large models even the document takes longer than a frame: whoever lays out builds it too.
+    m_built = operatorCount() <= kDirectBuild || !somebodyLaysOut();
+    m_document = buildGraph(m_built ? m_pair : nullptr, m_options);
+    m_collapsed = groupsToCollapse(*m_document, kOpenBoxes);
     relayout();
 }
 
@@ -121,20 +135,24 @@ GraphLayoutOptions GraphPanel::layoutOptions() const
 void GraphPanel::relayout()
 {
     GraphLayoutRequest request;
-    request.document = m_document;
     request.options = layoutOptions();
     request.serial = ++m_request;
+    if (m_built) {
+        request.document = m_document;
+    } else {
+        request.pair = m_pair;
+        request.graph = m_options;
+        request.openBoxes = kOpenBoxes;
+    }
     m_aspect = request.options.aspect;
-    const std::size_t boxes = visibleCount(*m_document, m_collapsed);
-    static const QMetaMethod wanted = QMetaMethod::fromSignal(&GraphPanel::layoutRequested);
-    if (boxes <= kDirectLayout || !isSignalConnected(wanted)) {
+    if (m_built && (visibleCount(*m_document, m_collapsed) <= kDirectLayout || !somebodyLaysOut())) {
         setLayout(computeLayout(request));
         return;
     }
     m_laying = true;
     m_stopped = false;
     // Until the layout is there, the picture of another pair would be wrong; that of another view is still right.
-    if (!m_scene->empty() && shown().pair != m_document->pair)
+    if (!m_scene->empty() && shown().pair != m_pair)
         m_scene->setLayout({});
     updateSummary();
     Q_EMIT layoutRequested(request);
@@ -152,6 +170,9 @@ void GraphPanel::setLayout(GraphLayoutResult result)
     }
     m_matches.clear();
     m_match = -1;
+    m_document = result.document;
+    m_collapsed = result.options.collapsed;
+    m_built = true;
     m_scene->setLayout(std::move(result));
     m_scene->setPending(m_off, m_bypassed);
     showMinimap();
@@ -205,6 +226,8 @@ void GraphPanel::setCollapsed(int group, bool collapsed)
 
 void GraphPanel::collapseAll()
 {
+    if (!m_built)
+        return;
     m_collapsed.clear();
     for (std::size_t g = 0; g < m_document->groups.size(); ++g)
         if (m_document->groups[g].depth == 0)
@@ -214,6 +237,8 @@ void GraphPanel::collapseAll()
 
 void GraphPanel::expandAll()
 {
+    if (!m_built)
+        return;
     m_collapsed.clear();
     relayout();
 }
@@ -351,7 +376,7 @@ void GraphPanel::restoreState(const QByteArray &bytes)
     m_options.sites = m_showSites->isChecked();
     m_options.parameters = m_showParameters->isChecked();
     m_options.innerNodes = m_showInner->isChecked();
-    rebuild(false);
+    rebuild();
 }
 
 } // namespace dblame::ui

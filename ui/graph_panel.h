@@ -31,10 +31,10 @@ class NodeTableModel;
 
 // The content of the graph dock: a row of controls, the view with its minimap, the legend.
 //
-// Layout: graphs of up to kDirectLayout boxes are laid out at once on the GUI thread. For larger ones the panel
-// emits layoutRequested; whoever receives it calls computeLayout on another thread and hands the result to
-// setLayout (results of older requests are dropped there). With nobody connected all are laid out at once.
-// GUI thread only, computeLayout excepted.
+// Layout: graphs of up to kDirectLayout boxes are laid out at once on the GUI thread. For larger ones, and for models
+// of more than kDirectBuild operators, the panel emits layoutRequested; whoever receives it calls computeLayout on
+// another thread and hands the result to setLayout (results of older requests are dropped there). With nobody connected
+// all are laid out at once. GUI thread only, computeLayout excepted.
 class GraphPanel : public QWidget
 {
     Q_OBJECT
@@ -49,7 +49,8 @@ public:
     void setPendingChanges(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed);
 
     static constexpr std::size_t kDirectLayout = 2000;
-    static constexpr std::size_t kOpenBoxes = 1500; // more than that, and groups start collapsed
+    static constexpr std::size_t kDirectBuild = 5000; // operators of a model whose document is built at once
+    static constexpr std::size_t kOpenBoxes = 1500;   // more than that, and groups start collapsed
     [[nodiscard]] static GraphLayoutResult computeLayout(const GraphLayoutRequest &request, std::stop_token stop = {});
     void setLayout(GraphLayoutResult result);
 
@@ -90,7 +91,9 @@ private:
     void makeControls();
     void makeShowMenu(QToolButton *button);
     void connectView();
-    void rebuild(bool keepCollapsed); // document and layout
+    void rebuild(); // document and layout
+    [[nodiscard]] std::size_t operatorCount() const;
+    [[nodiscard]] bool somebodyLaysOut() const; // layoutRequested has a receiver
     void relayout();
     [[nodiscard]] GraphLayoutOptions layoutOptions() const;
     [[nodiscard]] const GraphDocument &shown() const; // of the layout in the scene; only while that has items
@@ -118,6 +121,7 @@ private:
     std::set<EdgeBypass> m_bypassed;
     std::uint64_t m_request = 0;
     double m_aspect = 0;                 // the layout was made for
+    bool m_built = true;                 // m_document is that of m_pair and m_options
     bool m_laying = false;               // somebody computes the layout that was asked for
     bool m_stopped = false;              // it was cancelled: what is shown is older than the choices
     bool m_picking = false;              // the selection changes because of a click here

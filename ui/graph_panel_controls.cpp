@@ -83,7 +83,7 @@ void GraphPanel::makeControls()
     connect(m_stop, &QToolButton::clicked, this, &GraphPanel::stopOrResume);
     connect(m_viewBox, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_options.view = static_cast<GraphViewKind>(index);
-        rebuild(false);
+        rebuild();
     });
     connect(m_flowBox, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_flow = static_cast<GraphFlow>(index);
@@ -143,7 +143,7 @@ void GraphPanel::makeShowMenu(QToolButton *button)
         if (option != nullptr)
             connect(action, &QAction::toggled, this, [this, option](bool checked) {
                 m_options.*option = checked;
-                rebuild(false);
+                rebuild();
             });
         return action;
     };
@@ -246,7 +246,7 @@ void GraphPanel::itemMenu(QMenu &menu, std::int32_t item)
 
 void GraphPanel::updateSummary()
 {
-    const std::size_t boxes = visibleCount(*m_document, m_collapsed);
+    const std::size_t boxes = m_built ? visibleCount(*m_document, m_collapsed) : operatorCount();
     m_stop->setVisible(m_laying || m_stopped);
     m_stop->setText(m_laying ? tr("Stop") : tr("Lay out"));
     if (m_laying || m_stopped) {

@@ -365,7 +365,7 @@ TEST_F(GraphPanelTest, ChoicesAreSavedAndRestored)
 
 TEST(GraphPanelLarge, LargeLayoutsAreAskedForAndLateOnesDropped)
 {
-    const auto pair = pairOf(residualNet(320, false), residualNet(320, true));
+    const auto pair = pairOf(residualNet(260, false), residualNet(260, true));
     NodeTableModel table;
     table.setPair(pair);
     GraphPanel panel;
@@ -375,8 +375,8 @@ TEST(GraphPanelLarge, LargeLayoutsAreAskedForAndLateOnesDropped)
     QObject::connect(&panel, &GraphPanel::layoutRequested, &panel,
                      [&](const GraphLayoutRequest &request) { requests.push_back(request); });
     panel.setPair(pair);
-    // 2561 nodes: groups start closed, which is small enough to be laid out here.
-    EXPECT_TRUE(requests.empty());
+    // 2081 nodes: groups start closed, which is small enough to be laid out here.
+    ASSERT_TRUE(requests.empty());
     EXPECT_LE(panel.scene()->layout().items.size(), GraphPanel::kOpenBoxes);
     EXPECT_EQ(panel.scene()->look(panel.scene()->layout().itemOfNode[1]).shape, GraphNodeLook::Shape::Group);
     const std::size_t closed = panel.scene()->layout().items.size();
@@ -393,7 +393,7 @@ TEST(GraphPanelLarge, LargeLayoutsAreAskedForAndLateOnesDropped)
     panel.expandAll();
     ASSERT_EQ(requests.size(), 3U);
     panel.setLayout(GraphPanel::computeLayout(requests[2]));
-    EXPECT_EQ(panel.scene()->layout().items.size(), 2561U);
+    EXPECT_EQ(panel.scene()->layout().items.size(), 2081U);
     // Few items, whatever the number of nodes.
     EXPECT_LT(panel.scene()->items().size(), 400);
     // A row of a closed group colours the group.
@@ -403,6 +403,30 @@ TEST(GraphPanelLarge, LargeLayoutsAreAskedForAndLateOnesDropped)
     EXPECT_EQ(look.shape, GraphNodeLook::Shape::Group);
     EXPECT_EQ(look.db, 20);
     EXPECT_EQ(text(look.state), "worst 20.0");
+}
+
+TEST(GraphPanelLarge, VeryLargeModelsAreBuiltByWhoeverLaysOut)
+{
+    const auto pair = pairOf(residualNet(300, false), residualNet(300, true));
+    ASSERT_GT(pair->candidate->graph().nodes.size(), GraphPanel::kDirectBuild);
+    const auto small = pairOf(digitsNet(false), digitsNet(true));
+    GraphPanel panel;
+    panel.resize(960, 450);
+    panel.setPair(small);
+    EXPECT_EQ(panel.scene()->layout().items.size(), 14U);
+    std::vector<GraphLayoutRequest> requests;
+    QObject::connect(&panel, &GraphPanel::layoutRequested, &panel,
+                     [&](const GraphLayoutRequest &request) { requests.push_back(request); });
+    panel.setPair(pair);
+    EXPECT_TRUE(panel.scene()->empty()); // not the picture of the pair before
+    panel.expandAll();                   // nothing to expand yet
+    ASSERT_EQ(requests.size(), 1U);
+    EXPECT_EQ(requests[0].document, nullptr);
+    panel.setLayout(GraphPanel::computeLayout(requests[0]));
+    EXPECT_EQ(panel.document()->nodes.size(), 2401U);
+    EXPECT_LE(panel.scene()->layout().items.size(), GraphPanel::kOpenBoxes);
+    panel.setPair(nullptr);
+    EXPECT_TRUE(panel.scene()->empty());
 }
 
 TEST(Theme, RampRunsFromDarkToBrightAndKnowsItsEnds)
