@@ -160,8 +160,7 @@ int main(int argc, char **argv)
         window.resize(*size);
     connectEnd(window, arguments);
     window.show();
-    QStringList files = toQt(arguments.models) + toQt(arguments.inputs);
-    if (!files.isEmpty())
-        window.openFiles(files, arguments.run || picture);
+    if (!arguments.models.empty() || !arguments.inputs.empty())
+        window.openFiles(toQt(arguments.models), arguments.run || picture, toQt(arguments.inputs));
     return QApplication::exec();
 }

@@ -112,7 +112,7 @@ struct RowPlan {
     [[nodiscard]] double end(Index k) const { return start[k] + thickness(k); }
 };
 
-constexpr double kGutterPad = 12; // between a gutter's lanes and the rows beside it
+constexpr double kGutterPad = 10; // between a gutter's lanes and the rows beside it
 
 // Step 6, first half. There is at least one layer.
 [[nodiscard]] RowPlan planRows(Layered &g);

@@ -12,10 +12,10 @@ namespace dblame::ui
 namespace
 {
 
-constexpr double kMinWidth = 104, kMaxWidth = 208;
+constexpr double kMinWidth = 96, kMaxWidth = 208;
 constexpr double kHexPitch = 2 * kHexWidth + 2; // of hexagons in a row
-constexpr double kHexGap = 5;                   // between a hexagon and the box it belongs to
-constexpr double kSideGap = 12;                 // the same for weights: the stem is seen
+constexpr double kHexGap = 4;                   // between a hexagon and the box it belongs to
+constexpr double kSideGap = 9;                  // the same for weights: the stem is seen
 
 // The outermost collapsed group that holds `group`, or -1.
 std::int32_t hiddenBy(const GraphDocument &document, const std::set<std::int32_t> &collapsed, std::int32_t group)
@@ -51,6 +51,11 @@ public:
             options.aspect = m_options.aspect;
         else if (m_options.flow == GraphFlow::Columns)
             options.aspect = 1 / m_options.aspect;
+        // Letters are what the space is for: gaps are as narrow as lines and outlines allow.
+        options.layerGap = m_result.downwards ? 18 : 12;
+        options.nodeGap = 16;
+        options.groupPad = 7;
+        options.groupLabel = 14;
         const LayoutResult layout = layoutLayered(m_input, options, std::move(stop));
         m_result.cancelled = layout.cancelled;
         if (!layout.cancelled)
@@ -179,8 +184,8 @@ private:
             const qsizetype detail = item.node >= 0 ? m_doc.nodes[item.node].op.size() + (site ? 2 : 7) : 20;
             const double text = std::max(static_cast<double>(name.size()) * m_options.nameChar,
                                          static_cast<double>(detail) * m_options.detailChar);
-            node.width = std::clamp(std::ceil((text + 24) / 8) * 8, kMinWidth, kMaxWidth);
-            node.height = std::ceil(2 * m_options.lineHeight + 16);
+            node.width = std::clamp(std::ceil((text + 18) / 4) * 4, kMinWidth, kMaxWidth);
+            node.height = std::ceil(2 * m_options.lineHeight + 14);
             const double along = downwards() ? 2 * kHexHeight + 2 : kHexPitch;
             const double across = downwards() ? kHexPitch : 2 * kHexHeight + 2;
             if (!marks.out.empty())

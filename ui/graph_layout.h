@@ -81,7 +81,7 @@ struct GraphLayoutRequest {
 };
 
 // Half extents of a hexagon.
-constexpr double kHexWidth = 12, kHexHeight = 9;
+constexpr double kHexWidth = 11, kHexHeight = 9;
 
 // The result carries the document and the collapsed groups that were used.
 [[nodiscard]] GraphLayoutResult layoutGraph(GraphLayoutRequest request, std::stop_token stop = {});

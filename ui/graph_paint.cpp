@@ -122,9 +122,9 @@ void GraphPainter::text(const QRectF &rect, const GraphNodeLook &look)
 {
     const Theme &t = Theme::current();
     // Below about five pixels letters are only noise.
-    if (m_scale * m_name.pixelSize() < 5)
+    if (m_scale * m_name.pixelSize() < 4.8)
         return;
-    const bool twoLines = m_scale * m_detail.pixelSize() >= 6;
+    const bool twoLines = m_scale * m_detail.pixelSize() >= 5;
     const QRectF inner = rect.adjusted(kBarWidth + 5, 4, -6, -4);
     const QRectF upper(inner.left(), inner.top(), inner.width(), twoLines ? inner.height() / 2 : inner.height());
     m_painter.setFont(m_name);

@@ -299,7 +299,7 @@ void GraphPanel::announce()
 void GraphPanel::showMinimap()
 {
     // Where there is little room the graph gets it.
-    m_minimap->setVisible(m_showMap->isChecked() && width() > 420 && height() > 300 && !m_scene->empty());
+    m_minimap->setVisible(m_showMap->isChecked() && width() > 420 && height() > 360 && !m_scene->empty());
 }
 
 void GraphPanel::followSize()

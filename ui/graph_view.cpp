@@ -22,7 +22,7 @@ namespace
 {
 
 constexpr double kLargestScale = 3, kLargestFit = 1.25;
-constexpr int kFitMargin = 14; // pixels
+constexpr int kFitMargin = 10; // pixels
 
 } // namespace
 

@@ -54,6 +54,9 @@ Q_SIGNALS:
     void editsWanted(const dblame::EditSet &edits, const QString &what);
     void runWanted();
 
+protected:
+    void changeEvent(QEvent *event) override;
+
 private:
     QWidget *buildControls();
     QWidget *buildSpec();

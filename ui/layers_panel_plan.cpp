@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include <QComboBox>
+#include <QEvent>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>
@@ -98,6 +99,13 @@ void LayersPanel::setPlan(const std::optional<Plan> &plan)
 {
     m_plan = plan;
     fillPlan();
+}
+
+void LayersPanel::changeEvent(QEvent *event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange && m_planList != nullptr)
+        fillPlan(); // its lines carry the theme's colours
 }
 
 void LayersPanel::fillPlan()

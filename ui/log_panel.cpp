@@ -68,10 +68,9 @@ QString LogPanel::text() const
 
 void LogPanel::append(LogLevel level, const QString &text)
 {
-    QTextCharFormat format;
-    format.setForeground(level >= LogLevel::Warning ? Theme::current().orange
-                         : level == LogLevel::Debug ? Theme::current().mute
-                                                    : Theme::current().text);
+    QTextCharFormat format; // ordinary lines keep the palette's colour, also after the theme has changed
+    if (level != LogLevel::Info)
+        format.setForeground(level == LogLevel::Debug ? Theme::current().mute : Theme::current().orange);
     m_text->setCurrentCharFormat(format);
     const QString word =
         level == LogLevel::Info ? QString() : QString::fromLatin1(logLevelName(level)) + QStringLiteral(": ");

@@ -52,6 +52,12 @@ QWidget *dockTitle(const QString &text, QWidget *controls)
     return title;
 }
 
+// Another version's columns are another table.
+QString columnsKey()
+{
+    return QStringLiteral("window/columns-%1").arg(int(NodeTableModel::ColumnCount));
+}
+
 } // namespace
 
 MainWindow::MainWindow(Options options, QWidget *parent)
@@ -78,13 +84,14 @@ MainWindow::MainWindow(Options options, QWidget *parent)
         restoreSettings();
 }
 
-// The engine thread goes first: nothing is delivered to panels that are being destroyed.
+// The engine thread goes first: nothing is delivered to panels that are being destroyed. Then the panels, which look
+// at table, selection and session; those go with the rest.
 MainWindow::~MainWindow()
 {
-    // Closing hides the docks one by one, when half of the window is gone.
-    for (const Dock &each : m_docks)
-        each.dock->disconnect(this);
     delete m_runner;
+    delete takeCentralWidget();
+    for (const Dock &each : m_docks)
+        delete each.dock;
 }
 
 QDockWidget *MainWindow::addDock(const QString &title, QWidget *content, Qt::DockWidgetArea area, QWidget *inTitle)
@@ -249,7 +256,7 @@ void MainWindow::restoreSettings()
     QSettings settings;
     restoreGeometry(settings.value("window/geometry").toByteArray());
     restoreState(settings.value("window/docks").toByteArray());
-    m_nodes->restoreColumns(settings.value("window/columns").toByteArray());
+    m_nodes->restoreColumns(settings.value(columnsKey()).toByteArray());
     if (m_theme.isEmpty() && settings.contains("window/theme"))
         chooseTheme(settings.value("window/theme").toString());
     showTitleBars();
@@ -260,7 +267,7 @@ void MainWindow::saveSettings()
     QSettings settings;
     settings.setValue("window/geometry", saveGeometry());
     settings.setValue("window/docks", saveState());
-    settings.setValue("window/columns", m_nodes->columnState());
+    settings.setValue(columnsKey(), m_nodes->columnState());
     settings.setValue("window/theme", m_theme);
 }
 

@@ -50,10 +50,11 @@ public:
     ~MainWindow() override;
 
     // Opens what is given and keeps the rest as it is; a document or a folder replaces everything.
-    // `runWhenOpen`: starts the run as soon as the pair is there.
-    void openFiles(const QStringList &paths, bool runWhenOpen = false);
+    // `runWhenOpen`: starts the run as soon as the pair is there. `inputs`, if any, win over those of a document or
+    // a folder.
+    void openFiles(const QStringList &paths, bool runWhenOpen = false, const QStringList &inputs = {});
     void openPair(const QString &reference, const QString &candidate, const QStringList &inputs, bool runWhenOpen);
-    void openDocument(const QString &path, bool runWhenOpen = false);
+    void openDocument(const QString &path, bool runWhenOpen = false, const QStringList &inputs = {});
     [[nodiscard]] bool saveDocumentAs(const QString &path);
     // Format by extension: json, csv, html.
     [[nodiscard]] bool exportReportTo(const QString &path);

@@ -82,15 +82,17 @@ void MainWindow::openPair(const QString &reference, const QString &candidate, co
     requestOpen(std::move(request), runWhenOpen);
 }
 
-void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen)
+void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QStringList &inputs)
 {
-    const SortedFiles files = sortFiles(paths);
+    SortedFiles files = sortFiles(paths);
+    if (!inputs.isEmpty())
+        files.inputs = inputs;
     for (const QString &folder : files.unknown)
         m_banners->show(QStringLiteral("open"), BannerArea::Problem,
                         tr("%1 holds no pair: a pair folder has reference.pt2, candidate.pt2 and inputs").arg(folder),
                         {{tr("Open pair folder…"), [this] { chooseFolder(); }}});
     if (!files.document.isEmpty()) {
-        openDocument(files.document, runWhenOpen);
+        openDocument(files.document, runWhenOpen, files.inputs);
         return;
     }
     if (files.models.isEmpty() && files.inputs.isEmpty())
@@ -112,7 +114,7 @@ void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen)
     requestOpen(std::move(request), runWhenOpen);
 }
 
-void MainWindow::openDocument(const QString &path, bool runWhenOpen)
+void MainWindow::openDocument(const QString &path, bool runWhenOpen, const QStringList &inputs)
 {
     const auto document = readDocument(path);
     if (!document) {
@@ -129,6 +131,8 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen)
     for (const QString &file : document->inputs)
         request.inputs.files.push_back(file.toStdString());
     request.inputs.random = document->random;
+    if (!inputs.isEmpty())
+        request.inputs = {absolutePaths(inputs), std::nullopt};
     request.hand = document->hand;
     requestOpen(std::move(request), runWhenOpen);
     m_openingDocument.emplace(path, *document);

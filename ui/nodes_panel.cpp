@@ -245,8 +245,7 @@ QByteArray NodesPanel::columnState() const
 
 void NodesPanel::restoreColumns(const QByteArray &state)
 {
-    // A state of a version with other columns would hide the new ones for good.
-    if (!state.isEmpty() && m_view->horizontalHeader()->count() == NodeTableModel::ColumnCount)
+    if (!state.isEmpty())
         m_view->horizontalHeader()->restoreState(state);
 }
 
