@@ -5,6 +5,7 @@
 // rewritten, scalars lifted (core/float_rewrite.h).
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,7 +27,10 @@ struct PlacedSite {
     int inputIndex = -1; // Input, Weight: distinct tensor argument of the owner
     ValueId value;
     int after = -1;
-    std::vector<NodeId> readers;
+    std::vector<NodeId> readers; // in execution order; those that read it through a later site are listed there only
+    // Input site with several readers: one id per reader, `id` first. A converted candidate has a dequantize, hence a
+    // recognized site, for each of them.
+    std::vector<std::string> readerIds;
     bool readByOutput = false; // the graph's result also goes through it
     int instance = -1;
 };

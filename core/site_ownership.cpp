@@ -13,6 +13,7 @@
 #include <unordered_set>
 
 #include "core/graph_query.h"
+#include "core/site_names.h"
 
 namespace dblame
 {
@@ -38,7 +39,7 @@ public:
         std::stable_sort(decided.begin(), decided.end(),
                          [](const QuantSite &a, const QuantSite &b) { return lastNode(a) < lastNode(b); });
         m_table.sites = std::move(decided);
-        nameSites();
+        nameSites(m_graph, m_table.sites);
         fillTables();
         groupGrids();
     }
@@ -175,60 +176,6 @@ private:
             best = best.substr(0, at) + "." +
                    best.substr(at + middle.size(), best.size() - at - middle.size() - tail.size());
         return best;
-    }
-
-    // --- ids -----------------------------------------------------------------------------------------------------
-
-    [[nodiscard]] std::string label(ValueId value) const
-    {
-        const Node *producer = m_graph.producer(value);
-        return producer ? producer->name : m_graph.value(value).name;
-    }
-
-    static std::string facet(const QuantSite &site)
-    {
-        switch (site.role) {
-        case SiteRole::Weight:
-            return "/weight";
-        case SiteRole::Input:
-            return "/in[" + std::to_string(std::max(site.inputIndex, 0)) + "]";
-        case SiteRole::Output:
-            break;
-        }
-        return "/out";
-    }
-
-    [[nodiscard]] std::string moduleId(const QuantSite &site) const
-    {
-        if (!site.owner.valid())
-            return label(site.source.valid() ? site.source : site.result) + facet(site);
-        const std::string module = moduleCallOf(m_graph, m_graph.node(site.owner));
-        return (module.empty() ? m_graph.node(site.owner).name : module) + facet(site);
-    }
-
-    [[nodiscard]] std::string nodeId(const QuantSite &site) const
-    {
-        if (!site.owner.valid())
-            return moduleId(site);
-        const std::string &owner = m_graph.node(site.owner).name;
-        return (site.role == SiteRole::Input ? label(site.source) + "→" + owner : owner) + facet(site);
-    }
-
-    void nameSites()
-    {
-        std::map<std::string, int> uses;
-        for (auto &site : m_table.sites) {
-            site.id = moduleId(site);
-            ++uses[site.id];
-        }
-        std::set<std::string> taken;
-        for (auto &site : m_table.sites) {
-            if (uses[site.id] > 1)
-                site.id = nodeId(site);
-            const std::string base = site.id;
-            for (int k = 1; !taken.insert(site.id).second; ++k)
-                site.id = base + "#" + std::to_string(k);
-        }
     }
 
     void fillTables()
