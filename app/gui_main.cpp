@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include <QApplication>
+#include <QEventLoop>
 #include <QPixmap>
 #include <QSize>
 
@@ -99,6 +100,11 @@ int takePicture(MainWindow &window, const std::string &path)
 {
     if (window.lastError())
         return complain(window.lastError()->text(), exitStatus(*window.lastError()));
+    // Layouts ask for further layouts (a label that wraps makes its row higher); each asks once more.
+    for (int round = 0; round < 8; ++round) {
+        QCoreApplication::sendPostedEvents();
+        QCoreApplication::processEvents(QEventLoop::ExcludeUserInputEvents);
+    }
     if (!window.grab().save(QString::fromStdString(path), "PNG"))
         return complain(path + ": the picture could not be written; give a path in a folder that can be written", 3);
     return 0;

@@ -99,6 +99,13 @@ void PairComparison::addWarnings(RunReport &report, const EditSet &edits) const
         report.warnings.push_back(note);
     for (const std::string &note : m_inputs->info().notes)
         report.warnings.push_back(note);
+    for (const auto &program : {m_refProgram, m_candProgram})
+        for (const std::string &note : program->notes())
+            report.warnings.push_back(program->model().info().path + ": " + note);
+    for (const auto &model : {m_reference, m_candidate})
+        if (model->fileChanged())
+            report.warnings.push_back(model->info().path + ": the file has changed since it was opened, its weights "
+                                                           "may be wrong; open it again");
     const Plan plan = m_planner.plan(edits);
     for (const PlannedChange &change : plan.changes)
         if (change.kind == ChangeKind::Refused)

@@ -3,7 +3,7 @@
 // What a comparison costs beside the two bare forwards that it cannot do without, in the same engine; and its peak
 // memory against the sum of all activations. All variants are interleaved in one process.
 //
-//     dblame_compare_bench [ROUNDS]
+//     dblame_compare_bench [ROUNDS [residual|small|memory]]
 //
 // With one thread: CPU time of the process, which other work on the machine disturbs little. With more: wall time.
 #include <algorithm>
@@ -211,13 +211,20 @@ try {
         return 0;
     }
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-    const ModelPair residual = bench::residualNet(1);
-    const ModelPair small = bench::smallOperators(1000);
-    for (const int threads : {1, 2}) {
-        timeRatios("residual net, 1x3x224x224", residual, threads, rounds);
-        timeRatios("small operators, 64 floats", small, threads, rounds);
+    const std::string only = argc > 2 ? argv[2] : "";
+    const auto asked = [&](const char *part) { return only.empty() || only == part; };
+    if (asked("residual")) {
+        const ModelPair residual = bench::residualNet(1);
+        for (const int threads : {1, 2})
+            timeRatios("residual net, 1x3x224x224", residual, threads, rounds);
     }
-    memory();
+    if (asked("small")) {
+        const ModelPair small = bench::smallOperators(1000);
+        for (const int threads : {1, 2})
+            timeRatios("small operators, 64 floats", small, threads, rounds);
+    }
+    if (asked("memory"))
+        memory();
     return 0;
 } catch (const std::exception &error) {
     std::fprintf(stderr, "dblame_compare_bench: %s\n", error.what());

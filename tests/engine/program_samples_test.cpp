@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Writers, ProgramSamples, ::testing::Values("2.8.0", "2.
                          });
 
 // All writer versions of a larger collection (not in the repository): DBLAME_FIXTURES names its folder.
-TEST(ProgramSamplesOfCollection, GiveTheValuesOfPython)
+TEST(ProgramSamplesOfCollection, GiveTheValuesOfPythonSkippedUnlessDblameFixturesNamesThem)
 {
     const char *root = std::getenv("DBLAME_FIXTURES");
     if (!root)

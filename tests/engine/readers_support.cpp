@@ -247,4 +247,38 @@ void addNode(LoadedModel &model, const std::string &target)
     model.m_graph.index();
 }
 
+std::string largeProgram(std::size_t floats)
+{
+    std::string payload(floats * sizeof(float), '\0');
+    for (std::size_t i = 0; i < floats; i += 1024) {
+        const auto value = static_cast<float>(i);
+        std::memcpy(payload.data() + i * sizeof(float), &value, sizeof value);
+    }
+    const nlohmann::json meta = {{"dtype", 7},
+                                 {"sizes", {{{"as_int", floats}}}},
+                                 {"strides", {{{"as_int", 1}}}},
+                                 {"storage_offset", {{"as_int", 0}}},
+                                 {"layout", 7}};
+    const nlohmann::json weights = {
+        {"config",
+         {{"w", {{"path_name", "weight_0"}, {"is_param", true}, {"use_pickle", false}, {"tensor_meta", meta}}}}}};
+    const nlohmann::json value = {{"as_tensor", {{"name", "p_w"}}}};
+    const nlohmann::json model = {
+        {"schema_version", {{"major", 8}, {"minor", 20}}},
+        {"graph_module",
+         {{"graph",
+           {{"inputs", {value}},
+            {"outputs", {value}},
+            {"nodes", nlohmann::json::array()},
+            {"tensor_values", {{"p_w", meta}}}}},
+          {"signature",
+           {{"input_specs", {{{"parameter", {{"arg", {{"name", "p_w"}}}, {"parameter_name", "w"}}}}}},
+            {"output_specs", {{{"user_output", {{"arg", value}}}}}}}},
+          {"module_call_graph", nlohmann::json::array()}}}};
+    return makeZip({{"m/archive_format", "pt2"},
+                    {"m/models/model.json", model.dump()},
+                    {"m/data/weights/weight_0", std::move(payload)},
+                    {"m/data/weights/model_weights_config.json", weights.dump()}});
+}
+
 } // namespace dblame::test

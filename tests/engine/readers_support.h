@@ -54,6 +54,10 @@ struct ZipMember {
 // The same archive with one member replaced, or without it when `content` is null.
 [[nodiscard]] std::string withMember(const std::string &path, const std::string &name, const std::string *content);
 
+// A .pt2 file that returns its one parameter `w` of so many floats; every 1024th has the value of its index. From 16
+// MiB on the parameter stays in the file's mapping.
+[[nodiscard]] std::string largeProgram(std::size_t floats);
+
 [[nodiscard]] std::string sha256(std::string_view bytes);
 [[nodiscard]] std::string sha256(const at::Tensor &tensor); // of the contiguous elements
 
