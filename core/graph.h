@@ -158,6 +158,7 @@ struct Node {
     std::string source;                     // "net.py:41", the innermost user frame of the stack trace
     std::string stackTrace;                 // as the file gives it
     std::string torchFn;                    // "conv2d_1;builtin_function_or_method.conv2d"
+    std::string sourceFn;                   // "conv2d,torch.nn.modules.conv.Conv2d"; strict exports only
     std::vector<ProvenanceStep> provenance; // newest first; back() is the innermost
     std::optional<std::int64_t> debugHandle;
 

@@ -257,6 +257,8 @@ std::string Printer::attributes(const Node &node) const
         return out;
     if (!node.torchFn.empty())
         out += " torch_fn=" + quoted(node.torchFn);
+    if (!node.sourceFn.empty())
+        out += " source_fn=" + quoted(node.sourceFn);
     if (node.debugHandle)
         out += " handle=" + std::to_string(*node.debugHandle);
     if (!node.provenance.empty())

@@ -39,7 +39,7 @@
 //     attribute = "@" STRING [":" STRING [":" STRING]]   a module frame, outermost first: path, type, key
 //                                                         (default key: "L__self__" + path)
 //               | "name=" STRING                          node name (default: name of its first value)
-//               | "source=" STRING | "stack=" STRING | "torch_fn=" STRING | "handle=" N
+//               | "source=" STRING | "stack=" STRING | "torch_fn=" STRING | "source_fn=" STRING | "handle=" N
 //               | "from_node=[" step {"," step} "]"       newest first
 //     step      = STRING | "(" NAME "," TARGET ["," PASS ["," GRAPH_ID]] ")"
 //     result    = [outkind] ( %NAME | argument ) [STRING]   STRING is GraphOutput::target
@@ -60,7 +60,7 @@ namespace dblame
 
 struct GraphTextOptions {
     bool frames = true;     // every module frame; false: the innermost one without its key
-    bool provenance = true; // from_node, torch_fn, debug handle
+    bool provenance = true; // from_node, torch_fn, source_fn, debug handle
     bool stackTraces = true;
 };
 

@@ -221,6 +221,8 @@ void GraphParser::attribute(Node &node)
         node.stackTrace = m_in.takeString();
     } else if (name == "torch_fn") {
         node.torchFn = m_in.takeString();
+    } else if (name == "source_fn") {
+        node.sourceFn = m_in.takeString();
     } else if (name == "handle") {
         node.debugHandle = m_in.integer();
     } else if (name == "from_node") {

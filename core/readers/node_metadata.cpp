@@ -245,6 +245,8 @@ void readNodeMetadata(const Json &metadata, Node &node)
     }
     if (const std::string *torchFn = textOf(metadata, "torch_fn"))
         node.torchFn = *torchFn;
+    if (const std::string *sourceFn = textOf(metadata, "source_fn_stack"))
+        node.sourceFn = sourceFn->substr(sourceFn->rfind(';') + 1);
     // JSON inside text; a damaged note loses the note only.
     try {
         if (const std::string *history = textOf(metadata, "from_node"))
