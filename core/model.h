@@ -40,6 +40,8 @@ struct ValueTable {
     std::int64_t groupSize = 0; // rows along axis 0 that share a table; 0: one table for the whole tensor
 };
 
+struct SiteTable; // core/quant_site.h
+
 // A loaded program: graph, signature, weights. Immutable; shared between threads.
 class Model
 {
@@ -58,6 +60,9 @@ public:
     // The table behind a stored tensor, if its values say that it has one: at most 256 entries, and at least
     // four elements for each. nullopt otherwise.
     [[nodiscard]] virtual std::optional<ValueTable> valueTable(ValueId /*input*/) const { return std::nullopt; }
+    // The sites of a model that a recipe made (Engine::quantize); nullptr for a model from a file, whose sites are
+    // recognized in its graph.
+    [[nodiscard]] virtual const SiteTable *plannedSites() const { return nullptr; }
     // Per node: why it cannot run ("needs mylib::crelu", "argument other is missing"); empty when it can.
     // One entry per node of graph().
     [[nodiscard]] virtual const std::vector<std::string> &nodeFaults() const = 0;

@@ -25,6 +25,8 @@ const char *siteFormName(SiteForm form)
         return "weight folded to floats of few values";
     case SiteForm::WatchingObserver:
         return "observer that only watches";
+    case SiteForm::Planned:
+        return "planned by the recipe";
     }
     return "";
 }

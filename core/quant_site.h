@@ -25,6 +25,7 @@ enum class SiteForm {
     DecomposedFakeQuant, // coreai-opt's ~20 aten operators under one observer module
     FoldedWeight,        // floats that take few values: a palette or a grid folded back into the weight
     WatchingObserver,    // a min-max observer: its output is its input
+    Planned,             // put there by a recipe
 };
 [[nodiscard]] const char *siteFormName(SiteForm form); // words for the user
 
@@ -45,6 +46,7 @@ struct QuantSpec {
     std::int64_t blockSize = 0; // per block
     std::int64_t tableSize = 0; // entries of a lookup table; 0: a uniform grid
     bool dynamic = false;       // qparams chosen from each tensor
+    bool divides = false;       // x / scale, as coreai-opt does; else x * (1 / scale)
 
     // ceil(log2(quantMax - quantMin + 1)): 0..65535 held in int32 is 16 bits.
     [[nodiscard]] int effectiveBits() const;

@@ -71,6 +71,7 @@ public:
             readWatchedRange(nodes, inside, site);
         } else {
             site.form = SiteForm::DecomposedFakeQuant;
+            site.spec.divides = true;
             readClusterGrid(nodes, inside, site);
         }
         return site;

@@ -44,11 +44,29 @@ public:
         groupGrids();
     }
 
+    void groupAgain()
+    {
+        for (auto &site : m_table.sites) {
+            site.group = -1;
+            m_inside.insert(site.nodes.begin(), site.nodes.end());
+        }
+        groupGrids();
+    }
+
 private:
     static NodeId lastNode(const QuantSite &site) { return site.nodes.empty() ? NodeId{} : site.nodes.back(); }
 
     void decide(QuantSite site, std::vector<QuantSite> &out)
     {
+        if (site.form == SiteForm::Planned) { // who asked for it is known
+            if (site.role == SiteRole::Weight) {
+                site.weightTarget = floatTarget(site.source);
+                if (m_graph.input(site.source))
+                    site.stored = site.source;
+            }
+            finish(std::move(site), out);
+            return;
+        }
         const bool isWeight = !site.source.valid() || !m_depends[site.source.get()];
         if (isWeight) {
             site.role = SiteRole::Weight;
@@ -271,6 +289,11 @@ private:
 void assignOwnership(const Model &model, const std::vector<char> &dependsOnInput, SiteTable &table)
 {
     Ownership(model, dependsOnInput, table).run();
+}
+
+void assignGroups(const Model &model, SiteTable &table)
+{
+    Ownership(model, {}, table).groupAgain();
 }
 
 } // namespace dblame

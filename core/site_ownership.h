@@ -12,4 +12,7 @@ namespace dblame
 // `dependsOnInput`: per value, see dependsOnUserInput().
 void assignOwnership(const Model &model, const std::vector<char> &dependsOnInput, SiteTable &table);
 
+// The grid groups again, once scales and zero points are known.
+void assignGroups(const Model &model, SiteTable &table);
+
 } // namespace dblame

@@ -393,7 +393,8 @@ private:
 
 SiteTable recognizeSites(const Model &model)
 {
-    return Recognizer(model).run();
+    const SiteTable *planned = model.plannedSites();
+    return planned ? *planned : Recognizer(model).run();
 }
 
 } // namespace dblame

@@ -280,6 +280,17 @@ bool Execution::run(NodeId node, const std::stop_token &stop)
     return ok;
 }
 
+void Execution::provide(NodeId node, at::Tensor result)
+{
+    State &s = *m_state;
+    const auto slot = static_cast<Slot>(s.graph().node(node).outputValues().front().get());
+    if (s.remaining[slot] > 0 || s.wanted[slot] > 0)
+        s.slots[slot] = std::move(result);
+    const Step &step = s.impl->compiled->steps[node.get()];
+    for (std::uint32_t i = step.inputsBegin; i < step.inputsEnd; ++i)
+        s.drop(s.impl->inputSlots[i]);
+}
+
 const c10::IValue &Execution::value(ValueId value)
 {
     State &s = *m_state;

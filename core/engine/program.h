@@ -107,6 +107,8 @@ public:
     // Runs one node. False when it failed or could not be computed; then fault(node) says why.
     // Values whose last reader this was are dropped, wanted ones excepted. Cancels inside loops of control flow.
     bool run(NodeId node, const std::stop_token &stop = {});
+    // In place of run(): the node's one result is given, as another made it from value() of what the node reads.
+    void provide(NodeId node, at::Tensor result);
     // The value as its readers see it now (redirects, given and computed values included); None when it is not there.
     [[nodiscard]] const c10::IValue &value(ValueId value);
     // No longer wanted: dropped now if no scheduled reader is left, else after its last reader.

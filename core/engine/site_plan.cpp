@@ -72,6 +72,11 @@ SitePlanner::SitePlanner(std::shared_ptr<const LoadedModel> reference, std::shar
 void SitePlanner::addFusedKernels()
 {
     const Graph &graph = m_candidate->graph();
+    if (const auto &planned = m_candidate->m_planned)
+        for (std::size_t i = 0; i < planned->kernels.size(); ++i) {
+            const QuantSite &site = m_sites.sites[i];
+            m_untouched.computed[site.result] = Substitute{site.source, planned->kernels[i]};
+        }
     for (const QuantSite &site : m_sites.sites) {
         if (!site.source.valid() || !isFloat32(graph, site.source) || !isFloat32(graph, site.result))
             continue;

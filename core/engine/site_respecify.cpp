@@ -40,7 +40,7 @@ Rule ruleOf(const QuantSite &site, const SpecChange &change)
     const QuantSpec &own = site.spec;
     Rule rule;
     rule.symmetric = change.symmetric.value_or(own.symmetric);
-    rule.divides = site.form == SiteForm::DecomposedFakeQuant;
+    rule.divides = own.divides;
     for (const double s : site.scale)
         if (s == kPresetEps)
             rule.eps = kPresetEps;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/model.h"
+#include "core/quant_site.h"
 #include "core/readers/mapped_file.h"
 #include "core/readers/pytree.h"
 
@@ -25,6 +27,12 @@ namespace dblame
 struct SymbolRange {
     std::int64_t lowest = 0;
     std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+};
+
+// The sites of a model that a recipe made, and what each does to its float input. May throw c10::Error.
+struct PlannedSites {
+    SiteTable table;
+    std::vector<std::function<at::Tensor(const at::Tensor &)>> kernels; // per site
 };
 
 class LoadedModel final : public Model
@@ -50,6 +58,9 @@ public:
                                                              std::size_t maxElements = 1U << 20U) const override;
     [[nodiscard]] std::optional<ValueTable> valueTable(ValueId input) const override;
     [[nodiscard]] const std::vector<std::string> &nodeFaults() const override { return m_nodeFaults; }
+
+    std::shared_ptr<const PlannedSites> m_planned; // null for models that come from a file
+    [[nodiscard]] const SiteTable *plannedSites() const override { return m_planned ? &m_planned->table : nullptr; }
 
     std::shared_ptr<const MappedFile> m_file; // null for models that do not come from a file
     // Weights lie in the file's mapping and the file is no longer the one that was opened: they may be wrong, and

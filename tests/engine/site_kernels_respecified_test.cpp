@@ -53,6 +53,7 @@ QuantSite weightSite(const nlohmann::json &c)
     QuantSite site;
     site.role = SiteRole::Weight;
     site.form = c["divides"].get<bool>() ? SiteForm::DecomposedFakeQuant : SiteForm::DequantizedWeight;
+    site.spec.divides = c["divides"];
     site.moduleType = "torch.nn.modules.linear.Linear";
     site.spec.quantMin = c["quant_min"];
     site.spec.quantMax = c["quant_max"];
@@ -197,6 +198,7 @@ QuantSite activationSite(SiteForm form, std::int64_t quantMin, std::int64_t quan
     QuantSite site;
     site.role = SiteRole::Output;
     site.form = form;
+    site.spec.divides = form == SiteForm::DecomposedFakeQuant;
     site.spec.quantMin = quantMin;
     site.spec.quantMax = quantMax;
     site.spec.symmetric = symmetric;
