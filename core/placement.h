@@ -77,9 +77,11 @@ struct Pt2eConfig {
     bool x86 = false;
     bool qat = false;
     bool dynamic = false;
-    bool perChannel = true;    // weights; x86: always
-    bool reduceRange = false;  // x86
-    bool corrected = false;    // without the peer's known defects
+    bool perChannel = true;   // weights; x86: always
+    bool reduceRange = false; // x86
+    bool corrected = false;   // without the peer's known defects
+    // 0-d constants beyond 3.4028235e15: what torch.histc takes. XNNPACKQuantizer leaves an add or mul of one float.
+    std::set<ValueId> hugeScalars;
     std::set<NodeId> excluded; // operators the quantizer must not annotate ("None" for a layer)
     std::vector<SpecOverride> overrides;
 };
