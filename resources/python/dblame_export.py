@@ -79,7 +79,9 @@ def save_pair(
     batches: a DataLoader, a list or an iterator; each batch is a tensor (the only input), a tuple or list (the inputs
         in order) or a dict (the inputs by name). One tensor or one dict is one batch. Where a batch has one element
         more than the model takes, that element is its labels; names that the model does not take are left out.
-    labels: one tensor for all samples, or one per batch; None: those found in the batches, if any.
+    labels: one tensor for all samples, or one per batch; True: the last element of each batch; False: there are none,
+        and all elements are inputs; None: those found in the batches, if any. Integers, one per sample, that would go
+        to an argument which the model can do without are taken as labels, and a line says so.
     prepared: the calibrated model that `candidate` was converted from: its observers are written.
     dynamic_shapes: as in `torch.export.export`; without it the files take the sizes of the first batch, and dBlame
         splits or joins batches to that size.
@@ -91,16 +93,25 @@ def save_pair(
     for model in (reference, candidate, prepared):
         _refuse_foreign(model)
 
-    taken, found_labels = _take_batches(batches, _InputNames.of(reference, candidate), limit, lost)
+    names = _InputNames.of(reference, candidate)
+    taken, found_labels = _take_batches(batches, names, limit, labels, lost)
     first = taken[0]
 
     observed = prepared if prepared is not None else candidate
     observers = _observers(observed, lost) if isinstance(observed, torch.nn.Module) else []
 
-    programs = {
-        "reference": _export(reference, "reference", first, dynamic_shapes, lost),
-        "candidate": _export(candidate, "candidate", first, dynamic_shapes, lost),
-    }
+    try:
+        programs = {
+            "reference": _export(reference, "reference", first, dynamic_shapes, lost),
+            "candidate": _export(candidate, "candidate", first, dynamic_shapes, lost),
+        }
+    except ExportError as error:
+        optional = names.optional_for_last(first) if labels is None else None
+        if optional is None:
+            raise
+        raise ExportError(
+            f"{error}; the last element of each batch was given as '{optional}': if it is labels, pass labels=True"
+        ) from error
     values = [_flat_inputs(programs["reference"], batch) for batch in taken]
     taken_by = [sum(_is_given(program, name) for name in _program_names(program)) for program in programs.values()]
     if taken_by[0] != taken_by[1]:
@@ -113,7 +124,7 @@ def save_pair(
     for side, program in programs.items():
         _save_program(program, getattr(pair, side), side)
     _replace(pair.inputs, lambda path: torch.save(values, path))
-    label_list = _label_list(labels, found_labels, taken)
+    label_list = _label_list(None if isinstance(labels, bool) else labels, found_labels, taken)
     if label_list is None:
         (out / "labels.pt").unlink(missing_ok=True)  # of an earlier pair in the same folder
     else:
@@ -897,10 +908,12 @@ class _Batch:
 
 @dataclass
 class _InputNames:
-    """What a model's forward takes. count: inputs in order at most, None if any number; names: None if any name."""
+    """What a model's forward takes. count: inputs in order at most, None if any number; names: None if any name;
+    optional: names of the inputs in order, None in place of those that must be given."""
 
     count: int | None
     names: tuple[str, ...] | None
+    optional: tuple[str | None, ...] = ()
 
     @staticmethod
     def of(*models: _Model) -> _InputNames:
@@ -912,12 +925,23 @@ class _InputNames:
             if any(p.kind is p.VAR_POSITIONAL for p in parameters):
                 continue
             names = tuple(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)
-            count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-            return _InputNames(count, None if any(p.kind is p.VAR_KEYWORD for p in parameters) else names)
+            ordered = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+            return _InputNames(
+                len(ordered),
+                None if any(p.kind is p.VAR_KEYWORD for p in parameters) else names,
+                tuple(None if p.default is p.empty else p.name for p in ordered),
+            )
         return _InputNames(None, None)
 
+    def optional_for_last(self, batch: _Batch) -> str | None:
+        """The argument that the last of several elements goes to, where the model can do without it."""
+        last = len(batch.args) - 1
+        return self.optional[last] if 1 <= last < len(self.optional) and not batch.kwargs else None
 
-def _take_batches(batches: Any, names: _InputNames, limit: int | None, lost: _Lost) -> tuple[list[_Batch], list[Any]]:
+
+def _take_batches(
+    batches: Any, names: _InputNames, limit: int | None, given_labels: Any, lost: _Lost
+) -> tuple[list[_Batch], list[Any]]:
     """All batches on the CPU, and the labels found in them (none, or one for each)."""
     if isinstance(batches, (torch.Tensor, Mapping)):
         batches = [batches]
@@ -929,7 +953,7 @@ def _take_batches(batches: Any, names: _InputNames, limit: int | None, lost: _Lo
         if limit is not None and number >= limit:
             lost.add(f"inputs: only the first {limit} batches were taken, as asked")
             break
-        batch, label = _split_labels(_as_batch(item, number), names, number, lost)
+        batch, label = _split_labels(_as_batch(item, number), names, number, given_labels, lost)
         copied = pytree.tree_map(lambda v: _plain(v) if isinstance(v, torch.Tensor) else v, (batch.args, batch.kwargs))
         taken.append(_Batch(*copied))
         if label is not None:
@@ -962,7 +986,19 @@ def _tensor_like(value: Any) -> Any:
     return torch.as_tensor(value) if not isinstance(value, torch.Tensor) and hasattr(value, "__array__") else value
 
 
-def _split_labels(batch: _Batch, names: _InputNames, number: int, lost: _Lost) -> tuple[_Batch, Any]:
+def _are_class_labels(value: Any, batch: _Batch) -> bool:
+    """Integers, one per sample."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+        and value.dim() == 1
+        and value.shape[0] == _batch_size(batch)
+    )
+
+
+def _split_labels(
+    batch: _Batch, names: _InputNames, number: int, given_labels: Any, lost: _Lost
+) -> tuple[_Batch, Any]:
     """Takes off what the model does not take: labels, mostly."""
     label: Any = None
     kwargs = dict(batch.kwargs)
@@ -977,7 +1013,18 @@ def _split_labels(batch: _Batch, names: _InputNames, number: int, lost: _Lost) -
             f"batches[{number}]: none of {sorted(batch.kwargs)} is an input ({', '.join(names.names or ())})"
         )
     args = batch.args
-    if names.count is not None and len(args) > names.count:
+    optional = names.optional_for_last(batch)
+    if given_labels is True and not batch.kwargs:
+        if len(args) < 2:
+            raise ExportError(f"batches[{number}] has no element after its inputs: leave labels=True out")
+        args, label = args[:-1], args[-1]
+    elif given_labels is None and optional is not None and _are_class_labels(args[-1], batch):
+        lost.add(
+            f"inputs: the last element of each batch ({args[-1].dtype}, one per sample) was taken as labels and not "
+            f"given as '{optional}'; pass labels=False to give it to the model"
+        )
+        args, label = args[:-1], args[-1]
+    elif names.count is not None and len(args) > names.count:
         if len(args) > names.count + 1:
             raise ExportError(f"batches[{number}] has {len(args)} elements, the model takes {names.count}")
         args, label = args[:-1], args[-1]

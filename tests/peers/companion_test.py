@@ -119,6 +119,26 @@ class CompanionTest(unittest.TestCase):
         pair = self.save(Net().eval(), Net().eval(), [big[:2]], self.folder)
         self.assertLess(pair.inputs.stat().st_size, 4000)
 
+    def test_integers_beside_an_optional_argument_are_labels_unless_told_otherwise(self) -> None:
+        tokens, classes = torch.randn(3, 5), torch.tensor([1, 0, 1])
+        pair = self.save(TwoInputs(), TwoInputs(), [(tokens, classes)], self.folder)
+        self.assertEqual(torch.load(pair.labels)[0].tolist(), [1, 0, 1])
+        self.assertEqual(len(torch.load(pair.inputs)[0]), 1)
+        self.assertIn("taken as labels and not given as 'mask'", self.said)
+        self.assertIn("labels=False", self.said)
+        # Told that it is an input, it is one (and does not fit here: [3, 2] * [3]).
+        with self.assertRaisesRegex(companion.ExportError, "reference: torch.export.export"):
+            self.save(TwoInputs(), TwoInputs(), [(tokens, classes)], self.folder, labels=False)
+        # Floats may well be the argument: when they do not fit, the error says what was assumed.
+        with self.assertRaisesRegex(companion.ExportError, "was given as 'mask': if it is labels, pass labels=True"):
+            self.save(TwoInputs(), TwoInputs(), [(tokens, torch.randn(3))], self.folder)
+        pair = self.save(TwoInputs(), TwoInputs(), [(tokens, torch.ones(3))], self.folder, labels=True)
+        self.assertEqual(torch.load(pair.labels)[0].tolist(), [1.0, 1.0, 1.0])
+        self.assertEqual(len(torch.load(pair.inputs)[0]), 1)
+        pair = self.save(TwoInputs(), TwoInputs(), [(tokens, torch.ones(3, 2))], self.folder)
+        self.assertEqual(len(torch.load(pair.inputs)[0]), 2)
+        self.assertIsNone(pair.labels)
+
     def test_labels_of_an_earlier_pair_do_not_stay(self) -> None:
         x = torch.randn(2, 1, 4, 4)
         self.save(Net().eval(), Net().eval(), x, self.folder, labels=torch.arange(2))
