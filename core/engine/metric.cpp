@@ -75,6 +75,7 @@ struct PairAccumulator::Impl {
     }
     void fillMetrics(NodeReport &report) const;
     void fillHistogram(NodeReport &report) const;
+    void fillExactHistogram(NodeReport &report) const;
 };
 
 PairAccumulator::PairAccumulator(const MetricOptions &options) : m_impl(std::make_unique<Impl>())
@@ -192,6 +193,18 @@ void PairAccumulator::Impl::fillHistogram(NodeReport &report) const
     report.histogram = std::move(h);
 }
 
+void PairAccumulator::Impl::fillExactHistogram(NodeReport &report) const
+{
+    if (histograms.exactValues.empty())
+        return;
+    Histogram h;
+    const int bars = histogramBars(sums.count);
+    histograms.exactValues.fill(bars, h.edges, {&h.reference, &h.candidate});
+    if (sums.maxAbs != 0 && !histograms.exactError.empty())
+        histograms.exactError.fill(bars, h.errorEdges, {&h.error});
+    report.histogram = std::move(h);
+}
+
 void PairAccumulator::fill(NodeReport &report, bool withHistogram) const
 {
     const Impl &from = *m_impl;
@@ -213,7 +226,7 @@ void PairAccumulator::fill(NodeReport &report, bool withHistogram) const
         report.channels.push_back({static_cast<std::int32_t>(i), decibels(s[0], s[2]), decibels(s[1], s[2]), s[0]});
     }
     if (withHistogram)
-        from.fillHistogram(report);
+        from.options.exact ? from.fillExactHistogram(report) : from.fillHistogram(report);
 }
 
 // --- SnrAccumulator -----------------------------------------------------------------------------

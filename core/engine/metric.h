@@ -18,7 +18,9 @@ namespace dblame
 struct MetricOptions {
     int channelAxis = -1; // -1: no per-channel sums
     bool histograms = false;
-    bool exact = false; // histogram every element, not one block of 4096 in 8 (fewer of large tensors)
+    // Histogram every element, not one block of 4096 in 8 (fewer of large tensors), and count each in the bar it is in:
+    // bars of one width, a power of two, with edges at its multiples; a bar holds its lower edge and not its upper.
+    bool exact = false;
 };
 
 // Sums of one pair over everything added so far. Adding the same data in the same order gives the same bits,

@@ -132,14 +132,18 @@ public:
         return total;
     }
 
-    // Adds the sampled blocks of a chunk (or all of them) to the counters, or a small tensor to the lists.
+    // Adds every element of a chunk, or its sampled blocks: to the counters, or a small tensor to the lists.
     void histogram(std::int64_t chunk, Histograms &into) const
     {
         const std::int64_t begin = chunk * kChunk;
         const std::int64_t end = std::min(m_pair.n, begin + kChunk);
+        if (m_options.exact) {
+            exactHistogram(begin, end, into);
+            return;
+        }
         HistogramScratch &scratch = histogramScratch();
         for (std::int64_t at = begin; at < end; at += kBlock) {
-            if (!m_options.exact && !m_sample.contains(at / kBlock))
+            if (!m_sample.contains(at / kBlock))
                 continue;
             const std::int64_t n = std::min(kBlock, end - at);
             scratch.bins(m_r + at, m_c + at, n);
@@ -158,7 +162,7 @@ public:
     // Moves this thread's counters out.
     void drain(Histograms &into) const
     {
-        if (m_pair.n <= BitHistogram::kListLimit)
+        if (m_options.exact || m_pair.n <= BitHistogram::kListLimit)
             return;
         HistogramScratch &scratch = histogramScratch();
         scratch.reference.drainInto(into.reference);
@@ -167,6 +171,19 @@ public:
     }
 
 private:
+    void exactHistogram(std::int64_t begin, std::int64_t end, Histograms &into) const
+    {
+        into.exactValues.add<T>({m_r + begin, m_c + begin}, end - begin);
+        std::array<double, kBlock> error; // in double, as the sums: float32 would round it
+        for (std::int64_t at = begin; at < end; at += kBlock) {
+            const std::int64_t n = std::min(kBlock, end - at);
+            for (std::int64_t i = 0; i < n; ++i)
+                error[static_cast<std::size_t>(i)] =
+                    static_cast<double>(m_c[at + i]) - static_cast<double>(m_r[at + i]);
+            into.exactError.add<double>({error.data()}, n);
+        }
+    }
+
     std::int64_t channelOf(std::int64_t i) const { return (i / m_pair.inner) % m_pair.channels; }
 
     static void addEnergy(double *channel, double rr, double cc, double ee)

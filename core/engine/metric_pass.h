@@ -8,6 +8,7 @@
 
 #include "core/engine/bit_histogram.h"
 #include "core/engine/flat_pair.h"
+#include "core/engine/grid_histogram.h"
 #include "core/engine/metric.h"
 #include "core/engine/metric_kernels.h"
 
@@ -17,14 +18,19 @@ namespace dblame
 // Chunks from which waking other threads is cheaper than doing their share.
 inline constexpr std::int64_t kWorthThreads = 4;
 
+// Of a sample, by the leading bits; or of every element, by bars of one width.
 struct Histograms {
     BitHistogram reference, candidate, error;
+    GridHistogram<2> exactValues; // reference, candidate
+    GridHistogram<1> exactError;  // candidate - reference
 
     void merge(const Histograms &other)
     {
         reference.merge(other.reference);
         candidate.merge(other.candidate);
         error.merge(other.error);
+        exactValues.merge(other.exactValues);
+        exactError.merge(other.exactError);
     }
 };
 
