@@ -217,7 +217,7 @@ Result<void> SelectorMatch::match()
           std::any_of(m_sites.sites.begin(), m_sites.sites.end(), [this](const auto &s) { return inNamedModule(s); });
     if (any)
         return {};
-    std::string message = std::string("matches no ") + kindWords(m_selector.by) + " of the candidate";
+    std::string message = std::string("matches no ") + kindWords(m_selector.by) + " of " + m_whose;
     const auto near = nearest(m_selector.pattern, candidates(), kNearest);
     for (std::size_t i = 0; i < near.size(); ++i)
         message += (i == 0 ? "; nearest: " : ", ") + near[i];

@@ -18,7 +18,12 @@ class SelectorMatch
 {
 public:
     SelectorMatch(const Selector &selector, const Model &model, const SiteTable &sites)
-        : m_selector(selector), m_graph(model.graph()), m_sites(sites), m_selected(m_graph.nodes.size(), 0)
+        : SelectorMatch(selector, model.graph(), sites, "the candidate")
+    {
+    }
+    // `whose` names the graph in messages.
+    SelectorMatch(const Selector &selector, const Graph &graph, const SiteTable &sites, const char *whose)
+        : m_selector(selector), m_graph(graph), m_sites(sites), m_whose(whose), m_selected(m_graph.nodes.size(), 0)
     {
     }
 
@@ -44,6 +49,7 @@ private:
     const Selector &m_selector;
     const Graph &m_graph;
     const SiteTable &m_sites;
+    const char *m_whose;
     std::optional<std::regex> m_pattern;
     std::vector<char> m_selected; // per node; nodes of sites only when named by op:
 };

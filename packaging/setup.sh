@@ -23,7 +23,7 @@ python_file="$dblame_root/build/libtorch.python"
 # One line per need; alternatives in order of preference where distributions disagree on the name.
 packages=(
     g++ cmake ninja-build qt6-base-dev "qt6-svg-dev libqt6svg6-dev" libqcustomplot-dev libspdlog-dev nlohmann-json3-dev
-    libcli11-dev libexpected-dev libgtest-dev libgmock-dev zlib1g-dev libssl-dev fonts-dejavu-core
+    libcli11-dev libexpected-dev libgtest-dev libgmock-dev libyaml-cpp-dev zlib1g-dev libssl-dev fonts-dejavu-core
 )
 lint_packages=(git clang-format clang-tidy shellcheck)
 
@@ -114,6 +114,7 @@ check_without_apt() {
         compiles nlohmann/json.hpp || missing+=("nlohmann-json")
         compiles CLI/CLI.hpp || missing+=("CLI11")
         compiles tl/expected.hpp || missing+=("tl-expected")
+        compiles yaml-cpp/yaml.h || missing+=("yaml-cpp")
         compiles gmock/gmock.h || missing+=("GoogleTest with GoogleMock")
         compiles zlib.h || missing+=("zlib")
         compiles openssl/evp.h || missing+=("OpenSSL")
