@@ -20,6 +20,8 @@
 #include "core/model.h"
 #include "core/node_report.h"
 #include "core/quant_site.h"
+#include "core/quantization.h"
+#include "core/recipe.h"
 
 namespace dblame
 {
@@ -96,6 +98,17 @@ public:
     openModel(const std::string &path, const Progress &progress, std::stop_token stop) = 0;
     [[nodiscard]] virtual Result<std::shared_ptr<const InputSet>>
     openInputs(const InputRequest &request, const Model &reference, const Model &candidate, std::stop_token stop) = 0;
+    // What the recipe's quantizer would make of a float model: batch norms folded or rewritten as it does, observers
+    // placed as it does, calibrated in one pass (any number of batches, constant memory), weights quantized.
+    // `calibration` (from openInputs() with the model as both sides) may be null for recipes that observe no
+    // activation. coreai-opt's recipes observe the model's sample inputs first, as its prepare() does with its example,
+    // or else the first batch. Values of the result are named as in the model.
+    [[nodiscard]] virtual Result<QuantizedModel> quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
+                                                          std::shared_ptr<const InputSet> calibration,
+                                                          const QuantizeOptions &options, const Progress &progress,
+                                                          std::stop_token stop) = 0;
+    // The recipe's sites without their numbers: nothing runs. `model` of the result is null.
+    [[nodiscard]] virtual Result<QuantizedModel> place(std::shared_ptr<const Model> model, const Recipe &recipe) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
                                                                       std::shared_ptr<const Model> candidate,
                                                                       std::shared_ptr<const InputSet> inputs,

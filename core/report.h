@@ -99,13 +99,22 @@ struct ReportInputs {
     std::int64_t batches = 0, samples = 0;
     std::string sha256;
     bool random = false;
+    std::string calibration; // source of the observers' inputs; empty: none, or no recipe
     friend bool operator==(const ReportInputs &, const ReportInputs &) = default;
+};
+
+// The recipe that the candidate was made with.
+struct ReportRecipe {
+    std::string title; // "xnnpack-static, 2 overrides"
+    std::string text;  // as a file: `--recipe` reads it
+    friend bool operator==(const ReportRecipe &, const ReportRecipe &) = default;
 };
 
 struct Report {
     std::string dblame, libtorch, cpu;
     int threads = 0;
     ReportModel reference, candidate;
+    std::optional<ReportRecipe> recipe;
     std::vector<std::string> skipped, changed;
     ReportInputs inputs;
     std::string signal = "reference"; // or "candidate"

@@ -177,15 +177,18 @@ std::string reportJson(const Report &report)
     out += field("threads", report.threads);
     out += field("reference", modelJson(report.reference));
     out += field("candidate", modelJson(report.candidate));
-    out += field("recipe", Json());
+    out +=
+        field("recipe", report.recipe ? Json{{"title", report.recipe->title}, {"text", report.recipe->text}} : Json());
     out += field("skipped", report.skipped);
     if (!report.changed.empty())
         out += field("changed", report.changed);
-    out += field("inputs", {{"source", report.inputs.source},
-                            {"batches", report.inputs.batches},
-                            {"samples", report.inputs.samples},
-                            {"sha256", report.inputs.sha256},
-                            {"random", report.inputs.random}});
+    out += field("inputs",
+                 {{"source", report.inputs.source},
+                  {"batches", report.inputs.batches},
+                  {"samples", report.inputs.samples},
+                  {"sha256", report.inputs.sha256},
+                  {"random", report.inputs.random},
+                  {"calibration", report.inputs.calibration.empty() ? Json() : Json(report.inputs.calibration)}});
     out += field("signal", report.signal);
     out += lines("rows", report.rows, rowJson) + ",\n";
     out +=

@@ -259,6 +259,12 @@ Report readFields(const Json &json)
     from.integer("threads", report.threads);
     report.reference = readModelFields(from, "reference");
     report.candidate = readModelFields(from, "candidate");
+    if (const Json *recipe = from.find("recipe")) {
+        const Fields parts(*recipe, "recipe");
+        report.recipe.emplace();
+        parts.text("title", report.recipe->title);
+        parts.text("text", report.recipe->text);
+    }
     from.list("skipped", report.skipped, Fields::asText);
     from.list("changed", report.changed, Fields::asText);
     if (const Json *inputs = from.find("inputs")) {
@@ -268,6 +274,7 @@ Report readFields(const Json &json)
         parts.integer("samples", report.inputs.samples);
         parts.text("sha256", report.inputs.sha256);
         parts.flag("random", report.inputs.random);
+        parts.text("calibration", report.inputs.calibration);
     }
     from.text("signal", report.signal);
     if (report.signal != "reference" && report.signal != "candidate")

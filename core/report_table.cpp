@@ -33,6 +33,10 @@ std::string reportTable(const Report &report)
     std::string out = "reference  " + words::model(report.reference) + "\n" + "candidate  " +
                       words::model(report.candidate) + "\n" + "inputs     " + words::inputs(report) + "\n" +
                       "engine     " + words::engine(report) + "\n";
+    if (report.recipe)
+        out += "recipe     " + report.recipe->title + "\n";
+    if (!report.inputs.calibration.empty())
+        out += "calibrated " + report.inputs.calibration + "\n";
     if (!report.skipped.empty())
         out += "float here " + words::list(report.skipped) + "\n";
     out += "\n";

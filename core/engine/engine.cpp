@@ -14,6 +14,7 @@
 #include "core/engine/allocator.h"
 #include "core/engine/comparison.h"
 #include "core/engine/program.h"
+#include "core/engine/quantized_model.h"
 #include "core/readers/readers.h"
 
 namespace dblame
@@ -93,6 +94,22 @@ public:
                 return tl::unexpected<Error>(inputs.error());
             return std::shared_ptr<const InputSet>(*inputs);
         });
+    }
+
+    Result<QuantizedModel> quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
+                                    std::shared_ptr<const InputSet> calibration, const QuantizeOptions &options,
+                                    const Progress &progress, std::stop_token stop) override
+    {
+        return guarded(model->info().path, [&] {
+            return quantizeModel(std::dynamic_pointer_cast<const LoadedModel>(model), recipe,
+                                 dynamic_cast<const LoadedInputs *>(calibration.get()), options, progress, stop);
+        });
+    }
+
+    Result<QuantizedModel> place(std::shared_ptr<const Model> model, const Recipe &recipe) override
+    {
+        return guarded(model->info().path,
+                       [&] { return placeOnModel(std::dynamic_pointer_cast<const LoadedModel>(model), recipe); });
     }
 
     Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,

@@ -313,6 +313,26 @@ Result<std::shared_ptr<const InputSet>> FakeEngine::openInputs(const InputReques
     return std::make_shared<const FakeInputs>(info);
 }
 
+Result<QuantizedModel> FakeEngine::quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
+                                            std::shared_ptr<const InputSet>, const QuantizeOptions &,
+                                            const Progress &progress, std::stop_token)
+{
+    thread = std::this_thread::get_id();
+    progress(1, 1, "calibrating");
+    QuantizedModel result;
+    result.model = makeModel(model->info().path + " " + recipe.title(), true, false);
+    result.annotated = std::move(model);
+    result.calibrationBatches = 1;
+    return result;
+}
+
+Result<QuantizedModel> FakeEngine::place(std::shared_ptr<const Model> model, const Recipe &)
+{
+    QuantizedModel result;
+    result.annotated = std::move(model);
+    return result;
+}
+
 Result<std::unique_ptr<Comparison>> FakeEngine::compare(std::shared_ptr<const Model> reference,
                                                         std::shared_ptr<const Model> candidate,
                                                         std::shared_ptr<const InputSet> inputs,

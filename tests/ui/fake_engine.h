@@ -57,6 +57,12 @@ public:
     [[nodiscard]] Result<std::shared_ptr<const InputSet>> openInputs(const InputRequest &request,
                                                                      const Model &reference, const Model &candidate,
                                                                      std::stop_token stop) override;
+    // The net's int8 candidate, whatever the recipe, with the recipe's title as its format; no placement.
+    [[nodiscard]] Result<QuantizedModel> quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
+                                                  std::shared_ptr<const InputSet> calibration,
+                                                  const QuantizeOptions &options, const Progress &progress,
+                                                  std::stop_token stop) override;
+    [[nodiscard]] Result<QuantizedModel> place(std::shared_ptr<const Model> model, const Recipe &recipe) override;
     [[nodiscard]] Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
                                                               std::shared_ptr<const Model> candidate,
                                                               std::shared_ptr<const InputSet> inputs,
