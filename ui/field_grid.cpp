@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/field_grid.h"
 
+#include <QEvent>
+#include <QFontMetrics>
 #include <QGridLayout>
 #include <QLabel>
 
@@ -37,6 +39,7 @@ void FieldGrid::setFields(const std::vector<Field> &fields)
         value->setTextInteractionFlags(Qt::TextSelectableByMouse);
         value->setMinimumWidth(0);
         value->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+        value->installEventFilter(this);
         m_layout->addWidget(name, row, 0);
         m_layout->addWidget(value, row, 1);
         m_names.push_back(name);
@@ -49,10 +52,37 @@ void FieldGrid::setFields(const std::vector<Field> &fields)
         if (!used)
             continue;
         m_names[i]->setText(fields[i].name);
-        if (m_values[i]->text() != fields[i].value)
-            m_values[i]->setText(fields[i].value);
+        fit(i);
         m_values[i]->setAccessibleName(fields[i].name + QStringLiteral(": ") + fields[i].value);
     }
+}
+
+// Text wraps between words; a word wider than the column (an instance, a path) would be cut in mid-letter.
+void FieldGrid::fit(std::size_t i)
+{
+    QLabel *label = m_values[i];
+    const QFontMetrics metrics(label->font());
+    const int room = label->width();
+    QStringList words = m_fields[i].value.split(QLatin1Char(' '));
+    bool cut = false;
+    for (QString &word : words)
+        if (room > 0 && metrics.horizontalAdvance(word) > room) {
+            word = metrics.elidedText(word, Qt::ElideMiddle, room);
+            cut = true;
+        }
+    const QString shown = words.join(QLatin1Char(' '));
+    if (label->text() != shown)
+        label->setText(shown);
+    label->setToolTip(cut ? m_fields[i].value : QString());
+}
+
+bool FieldGrid::eventFilter(QObject *watched, QEvent *event)
+{
+    if (event->type() == QEvent::Resize)
+        for (std::size_t i = 0; i < m_fields.size(); ++i)
+            if (m_values[i] == watched)
+                fit(i);
+    return QWidget::eventFilter(watched, event);
 }
 
 } // namespace dblame::ui

@@ -18,7 +18,8 @@ struct Field {
 };
 
 // Names and selectable values in two columns. Labels are kept from one setFields to the next, so that a running
-// comparison neither flickers nor takes away what is selected.
+// comparison neither flickers nor takes away what is selected. A word that is wider than the column loses its middle;
+// the tool tip has it whole.
 class FieldGrid : public QWidget
 {
     Q_OBJECT
@@ -27,7 +28,12 @@ public:
     void setFields(const std::vector<Field> &fields);
     [[nodiscard]] const std::vector<Field> &fields() const { return m_fields; }
 
+protected:
+    bool eventFilter(QObject *watched, QEvent *event) override;
+
 private:
+    void fit(std::size_t field);
+
     QGridLayout *m_layout;
     std::vector<QLabel *> m_names, m_values;
     std::vector<Field> m_fields;

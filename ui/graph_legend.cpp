@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/graph_legend.h"
 
+#include <algorithm>
+
+#include <QFontMetrics>
 #include <QPainter>
 
 #include "ui/graph_scene.h"
@@ -14,11 +17,16 @@ namespace
 {
 
 constexpr int kRampWidth = 154, kRampHeight = 9, kSteps = 7, kLeft = 14;
+constexpr int kLine = 40, kNextLine = 24; // height of the first line, and of each further one
+constexpr int kMarkRoom = 32, kGap = 18, kLeast = 120;
 
 } // namespace
 
 GraphLegend::GraphLegend(GraphScene *scene, QWidget *parent) : QWidget(parent), m_scene(scene)
 {
+    QSizePolicy policy(QSizePolicy::Preferred, QSizePolicy::Preferred);
+    policy.setHeightForWidth(true);
+    setSizePolicy(policy);
     connect(scene, &GraphScene::rangeChanged, this, &GraphLegend::refresh);
     connect(scene, &GraphScene::layoutChanged, this, &GraphLegend::refresh);
     connect(scene, &GraphScene::marksChanged, this, &GraphLegend::refresh);
@@ -27,11 +35,39 @@ GraphLegend::GraphLegend(GraphScene *scene, QWidget *parent) : QWidget(parent), 
 
 QSize GraphLegend::sizeHint() const
 {
-    return {640, 40};
+    return {640, heightForWidth(640)};
 }
 QSize GraphLegend::minimumSizeHint() const
 {
-    return {120, 40};
+    return {kLeast, kLine};
+}
+
+int GraphLegend::heightForWidth(int width) const
+{
+    int lines = 1;
+    for (const Placed &placed : arrange(width))
+        lines = std::max(lines, placed.line + 1);
+    return kLine + (lines - 1) * kNextLine;
+}
+
+// Words that do not fit beside the others go on in the next line; those that fit into no line are elided.
+std::vector<GraphLegend::Placed> GraphLegend::arrange(int width) const
+{
+    const QFontMetrics metrics(Theme::labelFont());
+    std::vector<Placed> list;
+    const int first = kLeft + (m_scene->range().valid() ? kRampWidth + kGap : 0);
+    int x = first, line = 0;
+    for (const Sample &sample : samples()) {
+        int words = metrics.horizontalAdvance(sample.words) + 2;
+        if (x + kMarkRoom + words > width && x > (line == 0 ? first : kLeft)) {
+            ++line;
+            x = kLeft;
+        }
+        words = std::min(words, std::max(0, width - x - kMarkRoom));
+        list.push_back({sample, line, x, words});
+        x += kMarkRoom + words + kGap;
+    }
+    return list;
 }
 
 void GraphLegend::refresh()
@@ -40,6 +76,7 @@ void GraphLegend::refresh()
     if (const QString text = tr("Legend: %1").arg(words()); text != accessibleName()) {
         setAccessibleName(text);
         setToolTip(text);
+        updateGeometry(); // other words may take another number of lines
     }
     update();
 }
@@ -98,32 +135,27 @@ void GraphLegend::paintEvent(QPaintEvent *)
     QPainter painter(this);
     painter.fillRect(rect(), t.base);
     painter.setFont(Theme::labelFont());
-    int x = kLeft;
-    const int middle = height() / 2;
+    const int middle = kLine / 2;
     if (m_scene->range().valid()) {
         painter.setPen(Qt::NoPen);
         for (int i = 0; i < kSteps; ++i)
-            painter.fillRect(QRect(x + i * kRampWidth / kSteps, middle - 12, kRampWidth / kSteps + 1, kRampHeight),
+            painter.fillRect(QRect(kLeft + i * kRampWidth / kSteps, middle - 12, kRampWidth / kSteps + 1, kRampHeight),
                              Theme::ramp(static_cast<double>(i) / (kSteps - 1)));
         painter.setPen(t.mute);
-        const QRect numbers(x, middle - 1, kRampWidth, 16);
+        const QRect numbers(kLeft, middle - 1, kRampWidth, 16);
         painter.drawText(numbers, Qt::AlignLeft | Qt::AlignVCenter, decibels(m_scene->range().low, 0));
         painter.drawText(numbers, Qt::AlignRight | Qt::AlignVCenter,
                          tr("%1 dB").arg(decibels(m_scene->range().high, 0)));
-        x += kRampWidth + 32;
     }
     painter.setRenderHint(QPainter::Antialiasing);
     GraphPainter paint(painter, 1);
-    for (const Sample &sample : samples()) {
-        painter.setFont(Theme::labelFont());
-        const int width = painter.fontMetrics().horizontalAdvance(sample.words);
-        if (x + 32 + width > this->width())
-            break; // the tool tip and the accessible name have them all
-        paint.mark({x + 13.0, middle - 0.5}, sample.look, false);
+    for (const Placed &placed : arrange(width())) {
+        const int y = middle + placed.line * kNextLine;
+        paint.mark({placed.x + 13.0, y - 0.5}, placed.sample.look, false);
         painter.setFont(Theme::labelFont());
         painter.setPen(t.mute);
-        painter.drawText(QRect(x + 32, middle - 10, width + 2, 20), Qt::AlignVCenter, sample.words);
-        x += 32 + width + 20;
+        painter.drawText(QRect(placed.x + kMarkRoom, y - 10, placed.width, 20), Qt::AlignVCenter,
+                         painter.fontMetrics().elidedText(placed.sample.words, Qt::ElideRight, placed.width));
     }
 }
 

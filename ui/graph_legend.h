@@ -19,6 +19,8 @@ public:
     GraphLegend(GraphScene *scene, QWidget *parent);
     [[nodiscard]] QSize sizeHint() const override;
     [[nodiscard]] QSize minimumSizeHint() const override;
+    [[nodiscard]] bool hasHeightForWidth() const override { return true; }
+    [[nodiscard]] int heightForWidth(int width) const override;
     // One line of words for assistive technology, and for tests.
     [[nodiscard]] QString words() const;
     void refresh();
@@ -31,7 +33,12 @@ private:
         GraphMarkLook look;
         QString words;
     };
+    struct Placed {
+        Sample sample;
+        int line = 0, x = 0, width = 0; // of the words
+    };
     [[nodiscard]] std::vector<Sample> samples() const;
+    [[nodiscard]] std::vector<Placed> arrange(int width) const;
 
     GraphScene *m_scene;
 };

@@ -243,6 +243,12 @@ QTreeView::item, QListView::item { min-height: 22px; padding: 0 2px; }
 QAbstractItemView::item:hover { background: %base%; }
 QAbstractItemView::item:selected { background: %selection%; color: %text%; }
 QAbstractItemView::item:focus { border: 1px solid %blue%; }
+QTreeView::indicator, QCheckBox::indicator { width: 13px; height: 13px; border: 1px solid %mute%; border-radius: 3px;
+  background: %panel%; }
+QTreeView::indicator:checked, QCheckBox::indicator:checked { background: %blue%; border-color: %blue%;
+  image: url(:/dblame/icons/check-%theme%.svg); }
+QTreeView::indicator:indeterminate, QCheckBox::indicator:indeterminate { border-color: %blue%;
+  image: url(:/dblame/icons/partly-%theme%.svg); }
 QTableView { gridline-color: %grid%; }
 QHeaderView { background: %panel%; border: 0; }
 QHeaderView::section { background: %panel%; color: %mute%; border: 0; border-bottom: 1px solid %line%;
