@@ -60,9 +60,15 @@ double figure(const GraphNode &node, const NodeTableModel *table, bool drop)
     return table->report(node.row).dropDb.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-QString searchedText(const GraphNode &node, const NodeTableModel *table)
+QString searchedText(const GraphDocument &document, const GraphNode &node, const NodeTableModel *table)
 {
     QString text = node.label + QLatin1Char(' ') + node.path + QLatin1Char(' ') + node.op;
+    // The names of the file, as the command line reports them, whatever the box is called.
+    const auto &model = node.side == Side::Reference ? document.pair->reference : document.pair->candidate;
+    if (node.value.valid())
+        text += QLatin1Char(' ') + QString::fromStdString(model->graph().value(node.value).name);
+    if (node.node.valid())
+        text += QLatin1Char(' ') + QString::fromStdString(model->graph().node(node.node).name);
     if (node.unpaired)
         text += QStringLiteral(" no partner ") + node.why;
     if (table != nullptr && node.row.valid() && static_cast<int>(node.row.get()) < table->pairCount())
@@ -88,7 +94,7 @@ std::vector<std::int32_t> findNodes(const GraphDocument &document, const NodeTab
                 fits = holds(*c, figure(node, table, c->drop));
             } else {
                 if (text.isEmpty())
-                    text = searchedText(node, table);
+                    text = searchedText(document, node, table);
                 const bool negated = word.size() > 1 && word.startsWith(QLatin1Char('-'));
                 fits = text.contains(negated ? word.mid(1) : word, Qt::CaseInsensitive) != negated;
             }

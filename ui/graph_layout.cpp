@@ -12,10 +12,19 @@ namespace dblame::ui
 namespace
 {
 
-constexpr double kMinWidth = 96, kMaxWidth = 208;
+constexpr double kMinWidth = 96, kMaxWidth = 268;
+constexpr double kTextMargins = 22;             // the ramp bar and the room at both sides of the words
 constexpr double kHexPitch = 2 * kHexWidth + 2; // of hexagons in a row
 constexpr double kHexGap = 4;                   // between a hexagon and the box it belongs to
 constexpr double kSideGap = 9;                  // the same for weights: the stem is seen
+
+double widthOf(const QString &text, const std::vector<float> &widths, double mean)
+{
+    double width = 0;
+    for (const QChar c : text)
+        width += c.unicode() < widths.size() ? static_cast<double>(widths[c.unicode()]) : mean;
+    return width;
+}
 
 // The outermost collapsed group that holds `group`, or -1.
 std::int32_t hiddenBy(const GraphDocument &document, const std::set<std::int32_t> &collapsed, std::int32_t group)
@@ -179,12 +188,15 @@ private:
             node.weight = item.node >= 0 && m_doc.nodes[item.node].kind == GraphNode::Kind::Parameter;
             const std::int32_t group = groupAround(item);
             node.group = group >= 0 ? m_layoutGroup[group] : -1;
-            const QString name = item.node >= 0 ? m_doc.nodes[item.node].label : m_doc.groups[item.group].path;
+            const QString name =
+                item.node >= 0 ? m_doc.nodes[item.node].label : QStringLiteral("▸ ") + m_doc.groups[item.group].path;
             // " · 46.1" comes after the operator.
-            const qsizetype detail = item.node >= 0 ? m_doc.nodes[item.node].op.size() + (site ? 2 : 7) : 20;
-            const double text = std::max(static_cast<double>(name.size()) * m_options.nameChar,
-                                         static_cast<double>(detail) * m_options.detailChar);
-            node.width = std::clamp(std::ceil((text + 18) / 4) * 4, kMinWidth, kMaxWidth);
+            const QString detail = item.node < 0 ? QStringLiteral("000 nodes · worst 00.0")
+                                   : site        ? m_doc.nodes[item.node].op
+                                                 : m_doc.nodes[item.node].op + QStringLiteral(" · 00.0");
+            const double text = std::max(widthOf(name, m_options.nameWidths, m_options.nameChar),
+                                         widthOf(detail, m_options.detailWidths, m_options.detailChar));
+            node.width = std::clamp(std::ceil((text + kTextMargins) / 4) * 4, kMinWidth, kMaxWidth);
             node.height = std::ceil(2 * m_options.lineHeight + 14);
             const double along = downwards() ? 2 * kHexHeight + 2 : kHexPitch;
             const double across = downwards() ? kHexPitch : 2 * kHexHeight + 2;

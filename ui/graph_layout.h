@@ -27,8 +27,10 @@ struct GraphLayoutOptions {
     GraphFlow flow = GraphFlow::Rows;
     double aspect = 2;                // width / height of the space to fill (Rows, Columns)
     std::set<std::int32_t> collapsed; // groups drawn as one box
-    double nameChar = 7.2;            // mean width of a character of the first and second line, pixels
-    double detailChar = 6.3;
+    // Widths in pixels of the letters of the first and second line; those that are not in the tables are as wide as
+    // nameChar, detailChar. Measured by whoever asks, for the layout runs on any thread.
+    std::vector<float> nameWidths, detailWidths;
+    double nameChar = 7.2, detailChar = 6.3;
     double lineHeight = 15;
 };
 

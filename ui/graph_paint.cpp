@@ -16,6 +16,7 @@ namespace
 {
 
 constexpr double kRadius = 8, kBarWidth = 6;
+constexpr double kBadgeRadius = 6.5; // of the circle with a shared instance's number
 
 QPolygonF hexagon(const QPointF &c, double width, double height)
 {
@@ -135,11 +136,16 @@ void GraphPainter::text(const QRectF &rect, const GraphNodeLook &look)
         return;
     const QString state = look.state.isEmpty() || look.op.isEmpty() ? look.state : QStringLiteral(" · ") + look.state;
     const double room = inner.width() - m_detailMetrics.horizontalAdvance(state);
-    const QString op = m_detailMetrics.elidedText(look.op, Qt::ElideRight, std::max(room, 0.0));
+    // A state in words ("not computed") may leave the operator no room: then it says more than two letters of that.
+    const double least = std::min(m_detailMetrics.horizontalAdvance(look.op),
+                                  m_detailMetrics.horizontalAdvance(look.op.left(3) + QChar(0x2026)));
+    const bool both = look.op.isEmpty() || room >= least;
+    const QString words = both ? m_detailMetrics.elidedText(look.op, Qt::ElideRight, std::max(room, 0.0)) + state
+                               : m_detailMetrics.elidedText(look.state, Qt::ElideRight, inner.width());
     m_painter.setFont(m_detail);
     m_painter.setPen(look.trouble ? t.orange : t.mute);
     m_painter.drawText(QRectF(inner.left(), inner.center().y(), inner.width(), inner.height() / 2), Qt::AlignCenter,
-                       op + state);
+                       words);
 }
 
 void GraphPainter::mark(const QPointF &centre, const GraphMarkLook &look, bool current)
@@ -174,12 +180,19 @@ void GraphPainter::mark(const QPointF &centre, const GraphMarkLook &look, bool c
     m_painter.drawText(QRectF(centre.x() - kHexWidth, centre.y() - kHexHeight, 2 * kHexWidth, 2 * kHexHeight),
                        Qt::AlignCenter, QString(look.letter));
     if (look.instance > 0) {
+        // On a ground of its own: beside the hexagon the number would stand on the line.
+        const QString number = QString::number(look.instance);
         QFont small = m_letter;
-        small.setPixelSize(8);
+        small.setPixelSize(9);
+        const double half = std::max(kBadgeRadius, QFontMetricsF(small).horizontalAdvance(number) / 2 + 3);
+        const QRectF badge(centre.x() + kHexWidth * 0.75 - half + 3, centre.y() + kHexHeight * 0.55 - kBadgeRadius + 2,
+                           2 * half, 2 * kBadgeRadius);
+        m_painter.setPen(QPen(colour, 1));
+        m_painter.setBrush(t.panel);
+        m_painter.drawRoundedRect(badge, kBadgeRadius, kBadgeRadius);
         m_painter.setFont(small);
         m_painter.setPen(t.text);
-        m_painter.drawText(QRectF(centre.x() + kHexWidth * 0.55, centre.y() + kHexHeight * 0.2, 20, 10), Qt::AlignLeft,
-                           QString::number(look.instance));
+        m_painter.drawText(badge, Qt::AlignCenter, number);
     }
 }
 

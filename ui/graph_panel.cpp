@@ -53,8 +53,7 @@ GraphLayoutResult GraphPanel::computeLayout(const GraphLayoutRequest &request, s
 void GraphPanel::setPair(OpenPairPtr pair)
 {
     m_pair = std::move(pair);
-    m_off.clear();
-    m_bypassed.clear();
+    m_edits = m_ran = {};
     rebuild();
 }
 
@@ -82,11 +81,11 @@ void GraphPanel::setSelection(Selection *selection)
     followSelection();
 }
 
-void GraphPanel::setPendingChanges(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed)
+void GraphPanel::setPendingChanges(const EditSet &edits, const EditSet &ran)
 {
-    m_off = off;
-    m_bypassed = bypassed;
-    m_scene->setPending(off, bypassed);
+    m_edits = edits;
+    m_ran = ran;
+    m_scene->setPending(edits, ran);
 }
 
 std::size_t GraphPanel::operatorCount() const
@@ -119,13 +118,17 @@ GraphLayoutOptions GraphPanel::layoutOptions() const
     GraphLayoutOptions options;
     options.flow = m_flow;
     options.collapsed = m_collapsed;
-    // Widths of letters as they are in names of layers; measured here, for layout runs on any thread.
+    // Letters as they are in names of layers.
     static const QString sample = QStringLiteral("layers.10.conv_proj");
     QFont name = Theme::bodyFont();
     name.setWeight(QFont::DemiBold);
     const QFontMetricsF names(name), details(Theme::labelFont());
     options.nameChar = names.horizontalAdvance(sample) / static_cast<double>(sample.size());
     options.detailChar = details.horizontalAdvance(sample) / static_cast<double>(sample.size());
+    for (char16_t c = 0; c < 128; ++c) {
+        options.nameWidths.push_back(c < 32 ? 0.0F : static_cast<float>(names.horizontalAdvance(QChar(c))));
+        options.detailWidths.push_back(c < 32 ? 0.0F : static_cast<float>(details.horizontalAdvance(QChar(c))));
+    }
     options.lineHeight = std::max(names.height(), 13.0);
     const QSize size = m_view->viewport()->size();
     options.aspect = std::clamp(static_cast<double>(size.width()) / std::max(1, size.height()), 0.5, 8.0);
@@ -174,7 +177,7 @@ void GraphPanel::setLayout(GraphLayoutResult result)
     m_collapsed = result.options.collapsed;
     m_built = true;
     m_scene->setLayout(std::move(result));
-    m_scene->setPending(m_off, m_bypassed);
+    m_scene->setPending(m_edits, m_ran);
     showMinimap();
     m_view->fit();
     followSelection();

@@ -22,6 +22,7 @@ class QToolButton;
 namespace dblame::ui
 {
 
+class ElidingLabel;
 struct GraphHit;
 class GraphLegend;
 class GraphScene;
@@ -45,8 +46,8 @@ public:
     void setPair(OpenPairPtr pair); // null: nothing is open
     void setTable(NodeTableModel *table);
     void setSelection(Selection *selection);
-    // What the edits switch off: those hexagons are dashed, orange until a run has done it.
-    void setPendingChanges(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed);
+    // What the edits switch off is dashed; what differs from `ran`, the edits of the run that is shown, is orange.
+    void setPendingChanges(const EditSet &edits, const EditSet &ran);
 
     static constexpr std::size_t kDirectLayout = 2000;
     static constexpr std::size_t kDirectBuild = 5000; // operators of a model whose document is built at once
@@ -117,8 +118,7 @@ private:
     GraphOptions m_options;
     GraphFlow m_flow = GraphFlow::Rows;
     std::set<std::int32_t> m_collapsed;
-    std::set<SiteId> m_off;
-    std::set<EdgeBypass> m_bypassed;
+    EditSet m_edits, m_ran;
     std::uint64_t m_request = 0;
     double m_aspect = 0;                 // the layout was made for
     bool m_built = true;                 // m_document is that of m_pair and m_options
@@ -132,7 +132,8 @@ private:
     GraphView *m_view = nullptr;
     Minimap *m_minimap = nullptr;
     GraphLegend *m_legend = nullptr;
-    QLabel *m_summary = nullptr, *m_matchLabel = nullptr, *m_empty = nullptr;
+    ElidingLabel *m_summary = nullptr;
+    QLabel *m_matchLabel = nullptr, *m_empty = nullptr;
     QLineEdit *m_find = nullptr;
     QComboBox *m_viewBox = nullptr, *m_flowBox = nullptr;
     QToolButton *m_stop = nullptr;

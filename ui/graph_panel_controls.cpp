@@ -15,6 +15,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "ui/eliding.h"
 #include "ui/graph_find.h"
 #include "ui/graph_legend.h"
 #include "ui/graph_panel.h"
@@ -50,9 +51,8 @@ QString counted(std::size_t count, const QString &one, const QString &many)
 
 void GraphPanel::makeControls()
 {
-    m_summary = new QLabel(this);
+    m_summary = new ElidingLabel(this);
     m_summary->setProperty("role", QStringLiteral("mute"));
-    m_summary->setMinimumWidth(40);
     m_find = new QLineEdit(this);
     m_find->setPlaceholderText(tr("Find name, op, snr<20"));
     m_find->setAccessibleName(tr("Find in the graph"));
@@ -255,8 +255,9 @@ void GraphPanel::updateSummary()
         return;
     }
     m_empty->setVisible(m_scene->empty());
-    if (!m_pair)
-        m_empty->setText(tr("Open a reference and a candidate to see the graph, or drop the files here."));
+    if (!m_pair || (!m_pair->reference && !m_pair->candidate))
+        m_empty->setText(tr("Open a reference and a candidate to see the graph (Ctrl+O, Ctrl+Shift+O), or drop the "
+                            "files here: two models, or a folder that holds a pair."));
     else
         m_empty->setText(tr("This graph has no operators to show."));
     QStringList parts;
@@ -267,7 +268,6 @@ void GraphPanel::updateSummary()
     if (boxes < m_document->nodes.size())
         parts << counted(m_collapsed.size(), tr("group closed"), tr("groups closed"));
     m_summary->setText(parts.join(QStringLiteral(" · ")));
-    m_summary->setToolTip(m_summary->text());
 }
 
 void GraphPanel::focusFind()

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "ui/graph_tiles.h"
 #include "ui/node_table_model.h"
@@ -17,6 +18,35 @@ namespace
 double quietNan()
 {
     return std::numeric_limits<double>::quiet_NaN();
+}
+
+// What a set of edits makes of a site. A site that is off as a whole and one that is bypassed for each of its readers
+// are the same to everyone.
+struct SiteUse {
+    std::size_t floatReaders = 0, readers = 1;
+    std::set<NodeId> bypassed;
+    std::optional<SpecChange> spec;
+    [[nodiscard]] bool off() const { return floatReaders >= readers; }
+    friend bool operator==(const SiteUse &a, const SiteUse &b)
+    {
+        return a.off() == b.off() && (a.off() || (a.bypassed == b.bypassed && a.spec == b.spec));
+    }
+};
+
+SiteUse useOf(const EditSet &edits, SiteId id, const QuantSite &site)
+{
+    SiteUse use;
+    use.readers = std::max<std::size_t>(1, site.readers.size());
+    if (edits.off.contains(id)) {
+        use.floatReaders = use.readers;
+        return use;
+    }
+    for (auto it = edits.bypassed.lower_bound({id, NodeId()}); it != edits.bypassed.end() && it->site == id; ++it)
+        use.bypassed.insert(it->reader);
+    use.floatReaders = use.bypassed.size();
+    if (const auto change = edits.respecified.find(id); change != edits.respecified.end())
+        use.spec = change->second;
+    return use;
 }
 
 } // namespace
@@ -212,10 +242,10 @@ double GraphScene::worstOfGroup(std::int32_t group) const
     return m_worst[group];
 }
 
-void GraphScene::setPending(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed)
+void GraphScene::setPending(const EditSet &edits, const EditSet &ran)
 {
-    m_off = off;
-    m_bypassed = bypassed;
+    m_edits = edits;
+    m_ran = ran;
     m_anyPending = false;
     for (std::size_t m = 0; m < m_layout.marks.size(); ++m)
         m_anyPending = m_anyPending || markLook(static_cast<std::int32_t>(m)).pending;
@@ -230,25 +260,13 @@ GraphMarkLook GraphScene::markLook(std::int32_t index) const
     look.letter = mark.letter();
     look.watches = mark.watchesOnly;
     look.instance = mark.instance;
-    std::size_t bypassed = 0;
-    for (auto it = m_bypassed.lower_bound({mark.site, NodeId()}); it != m_bypassed.end() && it->site == mark.site; ++it)
-        ++bypassed;
-    const auto &sites = m_layout.document->pair->sites.sites;
-    const std::size_t readers = std::max<std::size_t>(1, sites[mark.site.get()].readers.size());
-    const bool off = m_off.contains(mark.site) || bypassed >= readers;
-    if (off || !mark.enabled)
+    const QuantSite &site = m_layout.document->pair->sites.site(mark.site);
+    const SiteUse now = useOf(m_edits, mark.site, site), then = useOf(m_ran, mark.site, site);
+    if (now.off() || !mark.enabled)
         look.state = GraphMarkLook::State::Off;
-    else if (bypassed > 0)
+    else if (now.floatReaders > 0)
         look.state = GraphMarkLook::State::Partly;
-    // What the last run did with it; a change that was not run yet is orange.
-    bool wasOff = false;
-    if (m_table != nullptr && mark.row.valid() && static_cast<int>(mark.row.get()) < m_table->pairCount())
-        for (const SiteReport &site : m_table->report(mark.row).sites)
-            if (site.site == mark.site)
-                wasOff = !site.on;
-    look.pending = mark.enabled && (off != wasOff) && bypassed == 0;
-    if (bypassed > 0 && !wasOff)
-        look.pending = true;
+    look.pending = mark.enabled && !(now == then);
     return look;
 }
 

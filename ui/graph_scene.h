@@ -43,7 +43,8 @@ public:
     void setTable(NodeTableModel *table);
     void refreshRows(int first, int last); // rows of the table that changed
     void refreshAll();                     // range, drops, colours
-    void setPending(const std::set<SiteId> &off, const std::set<EdgeBypass> &bypassed);
+    // `ran`: the edits of the run that is shown. What the next run will do otherwise is pending.
+    void setPending(const EditSet &edits, const EditSet &ran);
     [[nodiscard]] bool hasPending() const { return m_anyPending; }
 
     // The current item and, beside it, the current mark (into layout().marks); -1: none.
@@ -108,8 +109,7 @@ private:
     std::vector<std::vector<std::int32_t>> m_marks;     // per item: placed marks
     std::vector<std::int32_t> m_placedMark;             // document mark -> placed mark, -1
     std::vector<GraphTile *> m_tiles;                   // owned by the scene
-    std::set<SiteId> m_off;
-    std::set<EdgeBypass> m_bypassed;
+    EditSet m_edits, m_ran;
     bool m_anyPending = false;
     std::vector<char> m_lit, m_matched;
     mutable std::vector<double> m_worst; // per group; empty: to be made

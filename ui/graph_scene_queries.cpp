@@ -141,9 +141,11 @@ QString GraphScene::describeMark(std::int32_t index) const
     if (look.state == GraphMarkLook::State::Off)
         text += look.pending ? QStringLiteral(", to be skipped") : QStringLiteral(", skipped");
     else if (look.state == GraphMarkLook::State::Partly)
-        text += QStringLiteral(", skipped for some of its readers");
+        text += look.pending ? QStringLiteral(", to be skipped for some of its readers")
+                             : QStringLiteral(", skipped for some of its readers");
     else if (look.pending)
-        text += QStringLiteral(", to be switched on");
+        text += m_edits.respecified.contains(mark.site) ? QStringLiteral(", to be quantized otherwise")
+                                                        : QStringLiteral(", to be switched on");
     if (look.instance > 0)
         text += QStringLiteral(", shared instance %1").arg(look.instance);
     return text;

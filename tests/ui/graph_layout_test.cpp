@@ -2,6 +2,7 @@
 #include "ui/graph_layout.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -68,20 +69,37 @@ TEST_P(GraphLayoutFlows, MarksHaveRoomBesideTheirBoxesAndOnTheirLines)
             EXPECT_TRUE(from.contains(line.points.front()));
             EXPECT_TRUE(to.contains(line.points.back()));
         }
-        // In the raw candidate's view quantizers without a module may lie between the nodes of one: only the merged
-        // view keeps every outline to its own nodes.
-        if (view != GraphViewKind::Merged)
-            continue;
-        for (const GraphOutline &outline : r.outlines)
-            for (std::size_t n = 0; n < document->nodes.size(); ++n) {
-                const QRectF &rect = r.items[r.itemOfNode[n]].rect;
-                // In another row the group has another outline.
-                EXPECT_TRUE(!outline.rect.intersects(rect) ||
-                            document->groupHolds(outline.group, document->nodes[n].group))
-                    << document->nodes[n].label.toStdString();
-                EXPECT_EQ(outline.rect.intersects(rect), outline.rect.contains(rect));
-            }
     }
+}
+
+// Every box and outline is apart from the others or inside them as the document says.
+void expectOutlinesHoldTheirOwn(const GraphLayoutResult &r, const GraphDocument &document)
+{
+    for (const GraphOutline &outline : r.outlines)
+        for (std::size_t n = 0; n < document.nodes.size(); ++n) {
+            const QRectF &rect = r.items[r.itemOfNode[n]].rect;
+            // In another row the group has another outline.
+            EXPECT_TRUE(!outline.rect.intersects(rect) || document.groupHolds(outline.group, document.nodes[n].group))
+                << document.nodes[n].label.toStdString() << " in " << document.groups[outline.group].path.toStdString();
+            EXPECT_EQ(outline.rect.intersects(rect), outline.rect.contains(rect));
+        }
+}
+
+TEST_P(GraphLayoutFlows, OutlinesHoldTheirOwnNodesInEveryView)
+{
+    const std::vector<OpenPairPtr> pairs{pairOf(digitsNet(false), digitsNet(true)),
+                                         pairOf(residualNet(3, false), residualNet(3, true))};
+    for (const OpenPairPtr &pair : pairs)
+        for (const auto view : {GraphViewKind::Merged, GraphViewKind::Reference, GraphViewKind::Candidate})
+            for (const bool inner : {false, true}) {
+                GraphOptions options;
+                options.view = view;
+                options.innerNodes = inner;
+                const auto document = buildGraph(pair, options);
+                const GraphLayoutResult r = layoutGraph(requestFor(document, GetParam()));
+                expectApart(r);
+                expectOutlinesHoldTheirOwn(r, *document);
+            }
 }
 
 INSTANTIATE_TEST_SUITE_P(Flows, GraphLayoutFlows,
@@ -109,6 +127,30 @@ TEST(GraphLayout, HexagonsOfInputSitesStandOnTheLineJustBeforeTheBox)
         }
     }
     EXPECT_EQ(inputs, 1); // the graph input's site belongs to its reader
+}
+
+// Skip connections go around the main path, which stays straight however many blocks follow each other.
+TEST(GraphLayout, ChainsOfResidualBlocksDoNotDrift)
+{
+    const auto document = buildGraph(pairOf(residualNet(24, false), residualNet(24, true)), {});
+    for (const GraphFlow flow : {GraphFlow::Rows, GraphFlow::LeftRight}) {
+        const GraphLayoutResult r = layoutGraph(requestFor(document, flow));
+        std::map<int, std::pair<double, double>> rows; // lowest and highest middle of a box
+        double before = -1;
+        int row = 0;
+        for (std::size_t i = 0; i < r.items.size(); ++i) {
+            const QRectF &rect = r.items[i].rect;
+            if (rect.left() < before)
+                ++row;
+            before = rect.left();
+            const double y = rect.center().y();
+            auto &[low, high] = rows.try_emplace(row, y, y).first->second;
+            low = std::min(low, y);
+            high = std::max(high, y);
+        }
+        for (const auto &[number, range] : rows)
+            EXPECT_LE(range.second - range.first, 40) << "row " << number;
+    }
 }
 
 TEST(GraphLayout, ACollapsedGroupIsOneBoxAndItsLinesMeetThere)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <QApplication>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QSignalSpy>
@@ -228,27 +229,95 @@ TEST_F(GraphPanelTest, PendingChangesAreDashedAndOrangeUntilARunHasDoneThem)
 {
     run();
     const std::int32_t w = mark("head_conv.conv/weight"), q = mark("pool1/out");
-    EXPECT_EQ(m_panel.scene()->markLook(w).state, GraphMarkLook::State::On);
+    const auto look = [this](std::int32_t m) { return m_panel.scene()->markLook(m); };
+    EXPECT_EQ(look(w).state, GraphMarkLook::State::On);
     const QuantSite &pool = m_pair->sites.site(site("pool1/out"));
     ASSERT_EQ(pool.readers.size(), 2U); // block.conv1 and add
-    m_panel.setPendingChanges({site("head_conv.conv/weight")}, {{site("pool1/out"), pool.readers[0]}});
-    EXPECT_EQ(m_panel.scene()->markLook(w).state, GraphMarkLook::State::Off);
-    EXPECT_TRUE(m_panel.scene()->markLook(w).pending);
-    EXPECT_EQ(m_panel.scene()->markLook(q).state, GraphMarkLook::State::Partly);
+    EditSet edits, ran;
+    edits.off = {site("head_conv.conv/weight")};
+    edits.bypassed = {{site("pool1/out"), pool.readers[0]}};
+    m_panel.setPendingChanges(edits, ran);
+    EXPECT_EQ(look(w).state, GraphMarkLook::State::Off);
+    EXPECT_TRUE(look(w).pending);
+    EXPECT_EQ(look(q).state, GraphMarkLook::State::Partly);
+    EXPECT_TRUE(look(q).pending);
     const auto *legend = m_panel.findChild<GraphLegend *>();
     EXPECT_THAT(text(legend->words()), ::testing::HasSubstr("to be changed"));
-    m_panel.setPendingChanges({site("head_conv.conv/weight")},
-                              {{site("pool1/out"), pool.readers[0]}, {site("pool1/out"), pool.readers[1]}});
-    EXPECT_EQ(m_panel.scene()->markLook(q).state, GraphMarkLook::State::Off);
-    auto rows = rowsWith(*m_pair, digitsDb());
-    rows[row("head_conv.conv.weight").get()].sites[0].on = false;
-    m_table.setReport(reportOf(rows));
-    EXPECT_EQ(m_panel.scene()->markLook(w).state, GraphMarkLook::State::Off);
-    EXPECT_FALSE(m_panel.scene()->markLook(w).pending);
-    // To be switched on again.
-    m_panel.setPendingChanges({}, {});
-    EXPECT_EQ(m_panel.scene()->markLook(w).state, GraphMarkLook::State::On);
-    EXPECT_TRUE(m_panel.scene()->markLook(w).pending);
+    // The run has done it: an edge that is float in it is no longer to be changed.
+    m_panel.setPendingChanges(edits, edits);
+    EXPECT_EQ(look(w).state, GraphMarkLook::State::Off);
+    EXPECT_FALSE(look(w).pending);
+    EXPECT_EQ(look(q).state, GraphMarkLook::State::Partly);
+    EXPECT_FALSE(look(q).pending);
+    EXPECT_THAT(text(legend->words()), ::testing::Not(::testing::HasSubstr("to be changed")));
+    // Undone: both will change again.
+    m_panel.setPendingChanges({}, edits);
+    EXPECT_EQ(look(w).state, GraphMarkLook::State::On);
+    EXPECT_TRUE(look(w).pending);
+    EXPECT_EQ(look(q).state, GraphMarkLook::State::On);
+    EXPECT_TRUE(look(q).pending);
+    // Every reader on its own is the same as the site as a whole.
+    ran.off = {site("pool1/out")};
+    edits.bypassed = {{site("pool1/out"), pool.readers[0]}, {site("pool1/out"), pool.readers[1]}};
+    m_panel.setPendingChanges(edits, ran);
+    EXPECT_EQ(look(q).state, GraphMarkLook::State::Off);
+    EXPECT_FALSE(look(q).pending);
+    EditSet otherSpec;
+    otherSpec.respecified[site("head_conv.conv/weight")] = SpecChange{4, Granularity::PerChannel, {}, 32};
+    m_panel.setPendingChanges(otherSpec, {});
+    EXPECT_TRUE(look(w).pending);
+    EXPECT_THAT(text(m_panel.scene()->describeMark(w)), ::testing::HasSubstr("to be quantized otherwise"));
+}
+
+TEST_F(GraphPanelTest, FindsByTheNamesOfTheFile)
+{
+    run();
+    QLineEdit *field = m_panel.findField();
+    field->setText(QStringLiteral("block_relu_2")); // the value's name; the box is called block.relu@1
+    EXPECT_TRUE(m_panel.scene()->matched(item("block.relu@1")));
+    EXPECT_FALSE(m_panel.scene()->matched(item("block.relu")));
+    field->setText(QStringLiteral("block.conv1"));
+    EXPECT_TRUE(m_panel.scene()->matched(item("block.conv1")));
+    field->setText(QStringLiteral("max_pool2d"));
+    EXPECT_TRUE(m_panel.scene()->matched(item("pool2")));
+}
+
+TEST_F(GraphPanelTest, TheLegendWrapsWhereItIsNarrow)
+{
+    run();
+    EditSet edits;
+    edits.off = {site("head_conv.conv/weight")};
+    m_panel.setPendingChanges(edits, {});
+    const auto *legend = m_panel.findChild<GraphLegend *>();
+    EXPECT_EQ(legend->heightForWidth(1200), 40);
+    EXPECT_GT(legend->heightForWidth(400), 40);
+    EXPECT_LE(legend->minimumSizeHint().width(), 120);
+}
+
+TEST_F(GraphPanelTest, NamesOfSixteenLettersAreWhole)
+{
+    const GraphLayoutOptions &options = m_panel.scene()->layout().options;
+    QFont font = Theme::bodyFont();
+    font.setWeight(QFont::DemiBold);
+    const QFontMetricsF metrics(font);
+    for (const GraphItem &i : m_panel.scene()->layout().items) {
+        const QString &label = m_panel.document()->nodes[static_cast<std::size_t>(i.node)].label;
+        EXPECT_LE(metrics.horizontalAdvance(label), i.rect.width() - 17) << text(label);
+    }
+    EXPECT_EQ(options.nameWidths.size(), 128U);
+}
+
+TEST(GraphPanelEmpty, SaysWhatToOpen)
+{
+    GraphPanel panel;
+    panel.resize(800, 400);
+    panel.setPair(std::make_shared<const OpenPair>());
+    panel.show();
+    QStringList words;
+    for (const QLabel *label : panel.findChildren<QLabel *>())
+        if (label->isVisible())
+            words << label->text();
+    EXPECT_THAT(text(words.join(QLatin1Char('|'))), ::testing::HasSubstr("Open a reference and a candidate"));
 }
 
 TEST_F(GraphPanelTest, FindGoesFromMatchToMatch)
