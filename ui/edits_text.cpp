@@ -48,11 +48,42 @@ EditSet resolveEdits(const NamedEdits &edits, const OpenPair &pair, QStringList 
     return resolved;
 }
 
+const Node *referenceOf(const OpenPair &pair, NodeId node)
+{
+    if (!pair.reference || !pair.candidate)
+        return nullptr;
+    for (const ValueId value : pair.candidate->graph().node(node).outputValues()) {
+        if (value.get() >= pair.alignment.rowOfCand.size())
+            continue;
+        if (const std::int32_t row = pair.alignment.rowOfCand[value.get()]; row >= 0)
+            if (const ValueId ref = pair.alignment.pairs[static_cast<std::size_t>(row)].ref; ref.valid())
+                return pair.reference->graph().producer(ref);
+    }
+    return nullptr;
+}
+
+std::string layerOf(const OpenPair &pair, NodeId node)
+{
+    const Graph &graph = pair.candidate->graph();
+    std::string module = moduleCallOf(graph, graph.node(node));
+    if (const Node *reference = referenceOf(pair, node); module.empty() && reference != nullptr)
+        module = moduleCallOf(pair.reference->graph(), *reference);
+    return module;
+}
+
+QString operatorName(const OpenPair &pair, NodeId node)
+{
+    const Node *reference = referenceOf(pair, node);
+    return QString::fromStdString(reference != nullptr ? reference->name : pair.candidate->graph().node(node).name);
+}
+
 QString layerName(const OpenPair &pair, NodeId node)
 {
     const Graph &graph = pair.candidate->graph();
-    const std::string module = moduleOf(graph, graph.node(node));
-    return QString::fromStdString(module.empty() ? graph.node(node).name : module);
+    std::string module = moduleOf(graph, graph.node(node));
+    if (module.empty())
+        module = layerOf(pair, node);
+    return module.empty() ? operatorName(pair, node) : QString::fromStdString(module);
 }
 
 QString describeEdits(const EditSet &edits, const OpenPair &pair)

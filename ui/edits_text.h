@@ -32,7 +32,14 @@ struct NamedEdits {
 
 // "as opened", "head_conv.conv float here", "3 layers float here, fc/weight int4 per channel".
 [[nodiscard]] QString describeEdits(const EditSet &edits, const OpenPair &pair);
-// The layer that an operator of the candidate is shown as: its module path, or the node's name.
+// The operator of the reference whose row an operator of the candidate has; null when it has none.
+[[nodiscard]] const Node *referenceOf(const OpenPair &pair, NodeId node);
+// The module (with its call) that an operator of the candidate belongs to: its own, or that of its row, for a rewrite
+// leaves operators without one. May be empty.
+[[nodiscard]] std::string layerOf(const OpenPair &pair, NodeId node);
+// As graph, plot and table call it: by the reference's name where it has a row.
+[[nodiscard]] QString operatorName(const OpenPair &pair, NodeId node);
+// The layer that an operator of the candidate is shown as: its module path, or the operator's name.
 [[nodiscard]] QString layerName(const OpenPair &pair, NodeId node);
 
 // a with b's sites taken in, or taken out.

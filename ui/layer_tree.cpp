@@ -27,6 +27,7 @@ private:
     };
     void findRows();
     void findShownNodes();
+    [[nodiscard]] std::string servedLayer(NodeId node, const std::vector<char> &depends) const;
     void findContainers();
     [[nodiscard]] std::string layerKey(NodeId node) const;
     int container(const std::string &path);
@@ -81,8 +82,29 @@ void Builder::findShownNodes()
         if (m_pair.sites.siteOfNode(NodeId(i)).valid())
             continue;
         m_shown[i] = m_rowOfNode[i].valid() || !m_ownedBy[i].empty() || !m_readBy[i].empty() ? 1 : 0;
-        m_module[i] = moduleCallOf(m_graph, m_graph.nodes[i]);
+        m_module[i] = layerOf(m_pair, NodeId(i));
     }
+    // In execution order: what stands behind one of them finds it named already.
+    const std::vector<char> depends = dependsOnUserInput(m_graph);
+    for (std::size_t i = 0; i < count; ++i)
+        if (m_shown[i] != 0 && m_module[i].empty() && !m_rowOfNode[i].valid())
+            m_module[i] = servedLayer(NodeId(i), depends);
+}
+
+// A rewrite leaves arithmetic with weights behind an operator (x / scale, + bias) that belongs to no module: it serves
+// the layer whose result it corrects.
+std::string Builder::servedLayer(NodeId node, const std::vector<char> &depends) const
+{
+    NodeId producer;
+    int activations = 0, weights = 0;
+    for (const ValueId value : m_graph.node(node).inputValues()) {
+        ++(depends[value.get()] != 0 ? activations : weights);
+        if (depends[value.get()] != 0)
+            producer = m_graph.value(value).producer;
+    }
+    if (activations != 1 || weights == 0 || !producer.valid() || m_pair.sites.siteOfNode(producer).valid())
+        return {};
+    return layerOf(m_pair, producer);
 }
 
 void Builder::findContainers()
@@ -191,9 +213,8 @@ void Builder::addLayer(const LayerOps &ops)
     LayerItem item;
     item.kind = LayerItem::Layer;
     int parent = -1;
-    const std::string node = m_graph.node(ops.nodes.front()).name;
     if (ops.path.empty() || m_withChildren.contains(ops.path)) {
-        item.name = QString::fromStdString(node);
+        item.name = operatorName(m_pair, ops.nodes.front()); // the reference's, as everywhere else
         item.path = item.name;
         parent = container(ops.path);
     } else {

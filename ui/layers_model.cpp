@@ -213,9 +213,12 @@ QVariant LayersModel::data(const QModelIndex &index, int role) const
         }
         return {};
     case Qt::ForegroundRole:
-        if (index.column() == Spec)
-            return pending(*it) || stateOf(*it, m_edits) != LayerState::On ? Theme::current().orange
-                                                                           : Theme::current().mute;
+        // Orange says "look here": what a change made float, not what never was quantized.
+        if (index.column() == Spec) {
+            const LayerState state = stateOf(*it, m_edits);
+            const bool changed = pending(*it) || state == LayerState::Off || state == LayerState::Partly;
+            return changed ? Theme::current().orange : Theme::current().mute;
+        }
         if (index.column() == Snr && it->kind == LayerItem::Module)
             return Theme::current().mute;
         return it->kind == LayerItem::Site ? QVariant(Theme::current().mute) : QVariant();

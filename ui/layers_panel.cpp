@@ -17,6 +17,7 @@
 #include <QTreeView>
 
 #include "ui/edits_text.h"
+#include "ui/eliding.h"
 #include "ui/layers_model.h"
 #include "ui/node_table_model.h"
 #include "ui/selection.h"
@@ -164,7 +165,7 @@ QWidget *LayersPanel::buildPlan()
     m_run = new QPushButton(tr("Run the change"));
     m_run->setProperty("role", "primary");
     connect(m_run, &QPushButton::clicked, this, &LayersPanel::runWanted);
-    m_reruns = new QLabel;
+    m_reruns = new ElidingLabel;
     m_reruns->setProperty("role", "mute");
     auto *head = new QHBoxLayout;
     head->addWidget(title);

@@ -21,6 +21,7 @@ class QTreeView;
 namespace dblame::ui
 {
 
+class ElidingLabel;
 class LayersModel;
 class NodeTableModel;
 class Selection;
@@ -85,7 +86,7 @@ private:
     QLabel *m_planCount = nullptr;
     QListWidget *m_planList = nullptr;
     QPushButton *m_run = nullptr;
-    QLabel *m_reruns = nullptr;
+    ElidingLabel *m_reruns = nullptr;
     OpenPairPtr m_pair;
     Selection *m_selection = nullptr;
     EditSet m_edits, m_ran;

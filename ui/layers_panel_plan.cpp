@@ -14,6 +14,7 @@
 #include <QSpinBox>
 #include <QTreeView>
 
+#include "ui/eliding.h"
 #include "ui/layers_model.h"
 #include "ui/theme.h"
 

@@ -11,15 +11,49 @@
 
 #include "core/selector.h"
 #include "fake_pair.h"
+#include "tests/core/text_model.h"
 #include "ui/edits_text.h"
 #include "ui/layers_model.h"
 #include "ui/node_table_model.h"
 #include "ui/selection.h"
+#include "ui/theme.h"
 
 namespace dblame::ui::test
 {
 namespace
 {
+
+// conv -> sum; the candidate divides the convolution's result, in no module, and calls the sum otherwise.
+OpenPairPtr rewrittenPair()
+{
+    const char *const weight = "input parameter %w: float32[4, 4] \"conv.weight\"\n";
+    const char *const scale = "input buffer %s: float32[4] \"conv.scale_of_norm\"\n";
+    const char *const x = "input user %x: float32[2, 4] \"x\"\n";
+    const std::string conv = "%conv: float32[2, 4] = aten.linear.default(input=%x, weight=%w) "
+                             "@\"conv\":\"torch.nn.modules.linear.Linear\":\"conv\"\n";
+    auto pair = std::make_shared<OpenPair>();
+    pair->reference = std::make_shared<TextModel>(std::string("graph {\n") + weight + x + conv +
+                                                  "%sum: float32[2, 4] = aten.add.Tensor(self=%conv, other=%x)\n"
+                                                  "return %sum \"out\"\n}\n");
+    pair->candidate = std::make_shared<TextModel>(std::string("graph {\n") + weight + scale + x + conv +
+                                                  "%sf: float32[4] = aten.sqrt.default(self=%s)\n"
+                                                  "%div_4: float32[2, 4] = aten.div.Tensor(self=%conv, other=%sf)\n"
+                                                  "%add_7: float32[2, 4] = aten.add.Tensor(self=%div_4, other=%x)\n"
+                                                  "return %add_7 \"out\"\n}\n");
+    const Graph &ref = pair->reference->graph(), &cand = pair->candidate->graph();
+    pair->sites.ofNode.assign(cand.nodes.size(), -1);
+    pair->sites.ofResult.assign(cand.values.size(), -1);
+    pair->sites.outputOf.assign(cand.values.size(), -1);
+    pair->alignment.rowOfCand.assign(cand.values.size(), -1);
+    for (const auto &[a, b] : {std::pair("conv", "div_4"), std::pair("sum", "add_7")}) {
+        AlignedPair row;
+        row.ref = row.refCompared = ref.find(a);
+        row.cand = row.candCompared = cand.find(b);
+        pair->alignment.rowOfCand[row.cand.get()] = static_cast<std::int32_t>(pair->alignment.pairs.size());
+        pair->alignment.pairs.push_back(row);
+    }
+    return pair;
+}
 
 class LayersTest : public ::testing::Test
 {
@@ -140,6 +174,34 @@ TEST_F(LayersTest, ALayerWithoutSitesHasNoBox)
     panel.setPair(bare);
     EXPECT_FALSE(at("stem.conv").data(Qt::CheckStateRole).isValid());
     EXPECT_EQ(spec("stem.conv"), "float");
+}
+
+// A rewritten norm leaves "/ scale" behind the convolution, in no module: the row that is compared after it is the
+// convolution's.
+TEST_F(LayersTest, WhatARewriteMadeBelongsToTheLayerOfItsRow)
+{
+    const OpenPairPtr pair = rewrittenPair();
+    ASSERT_NE(pair, nullptr);
+    table.setPair(pair);
+    panel.setPair(pair);
+    QStringList roots;
+    for (int i = 0; i < model().rowCount(); ++i)
+        roots << model().index(i, 0).data().toString();
+    EXPECT_EQ(roots, (QStringList{"conv", "sum"})); // no div; the sum by the reference's name
+    for (std::size_t i = 0; i < pair->alignment.pairs.size(); ++i) {
+        if (pair->alignment.pairs[i].kind != RowKind::Activation)
+            continue;
+        NodeReport report;
+        report.row = PairId(i);
+        report.status = RowStatus::Ok;
+        report.metrics.snrDb = 30;
+        table.update({report});
+    }
+    EXPECT_EQ(at("conv", LayersModel::Snr).data().toString(), "30.0");
+    // What never was quantized is no place to look at.
+    ASSERT_EQ(spec("sum"), "float");
+    EXPECT_EQ(at("sum", LayersModel::Spec).data(Qt::ForegroundRole).value<QColor>(), Theme::current().mute);
+    EXPECT_EQ(layerName(*pair, pair->candidate->graph().findNode("add_7")), "sum");
 }
 
 TEST_F(LayersTest, OnlyKeepsOneLayerQuantized)
