@@ -76,8 +76,11 @@ QString AlignmentModel::referenceName(int row) const
 
 QString AlignmentModel::candidateName(int row) const
 {
-    if (row < pairs())
-        return valueName(m_pair->candidate, m_pair->alignment.pairs[static_cast<std::size_t>(row)].cand);
+    if (row < pairs()) {
+        // As the report says it: the value after the output site where there is one.
+        const AlignedPair &pair = m_pair->alignment.pairs[static_cast<std::size_t>(row)];
+        return valueName(m_pair->candidate, pair.candCompared.valid() ? pair.candCompared : pair.cand);
+    }
     const Unmatched &alone = m_pair->alignment.unmatched[static_cast<std::size_t>(row - pairs())];
     return alone.side == Side::Candidate ? QString::fromStdString(alone.name) : QString();
 }

@@ -40,7 +40,7 @@ QComboBox *valueBox(const QString &name)
 
 AlignmentPanel::AlignmentPanel(QWidget *parent)
     : QWidget(parent), m_model(new AlignmentModel(this)), m_filter(new AlignmentFilter(this)), m_view(new QTableView),
-      m_group(new QComboBox), m_words(new QLineEdit), m_counts(new QLabel), m_empty(new QLabel),
+      m_group(new QComboBox), m_words(new QLineEdit), m_counts(new QLabel), m_notes(new QLabel), m_empty(new QLabel),
       m_stack(new QStackedLayout)
 {
     m_filter->setSourceModel(m_model);
@@ -83,6 +83,10 @@ AlignmentPanel::AlignmentPanel(QWidget *parent)
         tell();
     });
     m_counts->setProperty("role", "mute");
+    m_notes->setTextFormat(Qt::PlainText);
+    m_notes->setWordWrap(true);
+    m_notes->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_notes->setContentsMargins(14, 0, 14, 6);
     m_empty->setAlignment(Qt::AlignCenter);
     m_empty->setWordWrap(true);
     m_empty->setProperty("role", "mute");
@@ -98,6 +102,7 @@ AlignmentPanel::AlignmentPanel(QWidget *parent)
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
     layout->addLayout(bar);
+    layout->addWidget(m_notes);
     layout->addLayout(m_stack, 1);
     layout->addWidget(buildHand());
     tell();
@@ -131,6 +136,11 @@ void AlignmentPanel::setPair(OpenPairPtr pair)
 {
     m_pair = pair;
     m_model->setPair(std::move(pair));
+    QStringList notes;
+    for (const std::string &note : m_pair ? m_pair->alignment.notes : std::vector<std::string>())
+        notes << QString::fromStdString(note);
+    m_notes->setText(notes.join(QLatin1Char('\n')));
+    m_notes->setVisible(!notes.isEmpty());
     fillValues();
     tell();
 }

@@ -58,7 +58,7 @@ private:
     QTableView *m_view;
     QComboBox *m_group;
     QLineEdit *m_words;
-    QLabel *m_counts;
+    QLabel *m_counts, *m_notes;
     QLabel *m_empty;
     QStackedLayout *m_stack;
     QComboBox *m_reference = nullptr, *m_candidate = nullptr;

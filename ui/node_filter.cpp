@@ -29,10 +29,10 @@ constexpr Field kTexts[] = {
     {"node", NodeTableModel::Name},     {"name", NodeTableModel::Name},   {"module", NodeTableModel::Module},
     {"op", NodeTableModel::Operator},   {"kind", NodeTableModel::Kind},   {"state", NodeTableModel::Status},
     {"quant", NodeTableModel::OwnSite}, {"shape", NodeTableModel::Shape}, {"type", NodeTableModel::DTypeColumn},
-    {"rule", NodeTableModel::Rung},
+    {"rule", NodeTableModel::Rung},     {"value", NodeTableModel::Value},
 };
-constexpr int kSearched[] = {NodeTableModel::Name, NodeTableModel::Module, NodeTableModel::Operator,
-                             NodeTableModel::Kind, NodeTableModel::Status, NodeTableModel::OwnSite};
+// Beside the row's names: value, node, layer, operator.
+constexpr int kSearched[] = {NodeTableModel::Kind, NodeTableModel::Status, NodeTableModel::OwnSite};
 
 template <std::size_t N>
 int columnNamed(const Field (&fields)[N], const QString &name)
@@ -126,7 +126,9 @@ bool NodeFilter::holds(const Term &term, int row) const
         };
         if (term.column >= 0)
             return contains(term.column);
-        return std::any_of(std::begin(kSearched), std::end(kSearched), contains);
+        const QString names = table->index(row, 0).data(NodeTableModel::NamesRole).toString();
+        return names.contains(term.word, Qt::CaseInsensitive) ||
+               std::any_of(std::begin(kSearched), std::end(kSearched), contains);
     }
     const QVariant value = table->index(row, term.column).data(NodeTableModel::SortRole);
     if (value.userType() == QMetaType::QString)

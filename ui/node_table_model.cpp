@@ -49,6 +49,7 @@ const ColumnWords &columnWords(int column)
         {"Paired by", "Rule that paired the two values"},
         {"ms", "Time of the two operators, last batch"},
         {"Δ run dB", "SNR against the run that is laid over"},
+        {"Value", "Name of the value in the reference's file, as the command line reports it"},
     };
     return words[column];
 }
@@ -65,6 +66,7 @@ bool isNumber(int column)
     case NodeTableModel::Shape:
     case NodeTableModel::DTypeColumn:
     case NodeTableModel::Rung:
+    case NodeTableModel::Value:
         return false;
     default:
         return true;
@@ -330,6 +332,8 @@ QVariant NodeTableModel::text(PairId row, int column) const
         return QString::fromStdString(report.dtype);
     case Rung:
         return QString::fromLatin1(rungName(pair.rung));
+    case Value:
+        return valueName(row);
     case Delta: {
         const auto change = delta(row);
         return change ? changeDecibels(*change) : QString();
@@ -339,6 +343,22 @@ QVariant NodeTableModel::text(PairId row, int column) const
         return value ? figure(*value) : QString();
     }
     }
+}
+
+QString NodeTableModel::valueName(PairId row) const
+{
+    const ValueId value = aligned(row).ref;
+    return m_pair->reference && value.valid() ? QString::fromStdString(m_pair->reference->graph().value(value).name)
+                                              : QString();
+}
+
+QString NodeTableModel::names(PairId row) const
+{
+    QStringList all{label(row), valueName(row)};
+    if (const Node *n = node(row); n != nullptr)
+        all << QString::fromStdString(n->name) << QString::fromStdString(n->modulePath())
+            << QString::fromStdString(n->opType());
+    return all.join(QLatin1Char(' '));
 }
 
 QVariant NodeTableModel::sortKey(PairId row, int column) const
@@ -382,6 +402,8 @@ QVariant NodeTableModel::data(const QModelIndex &index, int role) const
         return sortKey(row, column);
     case PairRole:
         return row.index;
+    case NamesRole:
+        return names(row);
     case Qt::TextAlignmentRole:
         return QVariant((isNumber(column) ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     case Qt::ToolTipRole:

@@ -43,11 +43,13 @@ public:
         Rung,
         Time,
         Delta,
+        Value,
         ColumnCount
     };
     // SortRole: a number, a text, or nothing where a row has no number in that column (such rows go last in
     // either order). NaN counts as the worst of all, before -inf.
-    enum Role { SortRole = Qt::UserRole + 1, PairRole };
+    // NamesRole: every name that a reader may know the row by, for filters.
+    enum Role { SortRole = Qt::UserRole + 1, PairRole, NamesRole };
 
     explicit NodeTableModel(QObject *parent = nullptr);
 
@@ -82,6 +84,8 @@ Q_SIGNALS:
 
 private:
     [[nodiscard]] QVariant text(PairId row, int column) const;
+    [[nodiscard]] QString valueName(PairId row) const;
+    [[nodiscard]] QString names(PairId row) const;
     [[nodiscard]] QVariant sortKey(PairId row, int column) const;
     [[nodiscard]] const Node *node(PairId row) const; // the reference's operator, null for inputs and parameters
     [[nodiscard]] std::optional<double> delta(PairId row) const;

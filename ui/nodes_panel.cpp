@@ -8,10 +8,12 @@
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QHeaderView>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QStackedLayout>
 #include <QTableView>
 
@@ -27,23 +29,50 @@ namespace
 constexpr int kHiddenAtFirst[] = {NodeTableModel::Module,  NodeTableModel::FlowDrop, NodeTableModel::Mse,
                                   NodeTableModel::Bias,    NodeTableModel::RefMin,   NodeTableModel::RefMax,
                                   NodeTableModel::CandMin, NodeTableModel::CandMax,  NodeTableModel::DTypeColumn,
-                                  NodeTableModel::Time,    NodeTableModel::Delta};
+                                  NodeTableModel::Time,    NodeTableModel::Delta,    NodeTableModel::Value};
 
 struct Width {
     int column, pixels;
 };
 constexpr Width kWidths[] = {
-    {NodeTableModel::Index, 40},     {NodeTableModel::Name, 180},  {NodeTableModel::Module, 150},
+    {NodeTableModel::Index, 44},     {NodeTableModel::Name, 180},  {NodeTableModel::Module, 150},
     {NodeTableModel::Operator, 130}, {NodeTableModel::Kind, 80},   {NodeTableModel::Status, 130},
     {NodeTableModel::Snr, 78},       {NodeTableModel::Drop, 92},   {NodeTableModel::FlowDrop, 92},
     {NodeTableModel::OwnSite, 190},  {NodeTableModel::MaxAbs, 78}, {NodeTableModel::Cosine, 78},
     {NodeTableModel::Shape, 100},    {NodeTableModel::Rung, 100},  {NodeTableModel::Time, 70},
 };
 
+// Following the selection it scrolls up and down, never sideways: the columns stay where the reader put them. Keys
+// that go from column to column do both.
+class RowTable final : public QTableView
+{
+public:
+    using QTableView::QTableView;
+    void scrollTo(const QModelIndex &index, ScrollHint hint) override
+    {
+        const int before = horizontalScrollBar()->value();
+        QTableView::scrollTo(index, hint);
+        if (!m_sideways)
+            horizontalScrollBar()->setValue(before);
+    }
+
+protected:
+    void keyPressEvent(QKeyEvent *event) override
+    {
+        const int key = event->key();
+        m_sideways = key == Qt::Key_Left || key == Qt::Key_Right || key == Qt::Key_Home || key == Qt::Key_End;
+        QTableView::keyPressEvent(event);
+        m_sideways = false;
+    }
+
+private:
+    bool m_sideways = false;
+};
+
 } // namespace
 
 NodesPanel::NodesPanel(QWidget *parent)
-    : QWidget(parent), m_filter(new NodeFilter(this)), m_view(new QTableView(this)), m_edit(new QLineEdit(this)),
+    : QWidget(parent), m_filter(new NodeFilter(this)), m_view(new RowTable(this)), m_edit(new QLineEdit(this)),
       m_count(new QLabel(this)), m_empty(new QLabel(this)), m_stack(new QStackedLayout)
 {
     m_view->setModel(m_filter);
@@ -112,6 +141,10 @@ void NodesPanel::setTable(NodeTableModel *table)
         m_view->setColumnWidth(width.column, width.pixels);
     for (const int column : kHiddenAtFirst)
         m_view->setColumnHidden(column, true);
+    // What the row costs stands beside its name: in sight however narrow the dock is.
+    auto *header = m_view->horizontalHeader();
+    header->moveSection(header->visualIndex(NodeTableModel::Snr), 2);
+    header->moveSection(header->visualIndex(NodeTableModel::Drop), 3);
     connect(m_filter, &QAbstractItemModel::modelReset, this, &NodesPanel::tell);
     connect(m_filter, &QAbstractItemModel::rowsInserted, this, &NodesPanel::tell);
     connect(m_filter, &QAbstractItemModel::rowsRemoved, this, &NodesPanel::tell);

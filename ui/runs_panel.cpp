@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <QEvent>
 #include <QFont>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -18,6 +19,11 @@
 
 namespace dblame::ui
 {
+
+namespace
+{
+constexpr int kLeastChange = 190, kInputsWidth = 150; // pixels
+}
 
 RunsModel::RunsModel(const Session &session, QObject *parent) : QAbstractTableModel(parent), m_session(session) {}
 
@@ -150,7 +156,13 @@ RunsPanel::RunsPanel(Session &session, QWidget *parent)
     m_view->verticalHeader()->setDefaultSectionSize(24);
     m_view->horizontalHeader()->setHighlightSections(false);
     m_view->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-    m_view->horizontalHeader()->setSectionResizeMode(RunsModel::Change, QHeaderView::Stretch);
+    // What was changed tells runs apart: it has what the others leave, and never less than a reader needs. Where the
+    // inputs came from is the first to go out of sight.
+    m_view->horizontalHeader()->setSectionResizeMode(RunsModel::Change, QHeaderView::Interactive);
+    m_view->horizontalHeader()->setSectionResizeMode(RunsModel::Inputs, QHeaderView::Interactive);
+    m_view->horizontalHeader()->moveSection(RunsModel::Inputs, RunsModel::ColumnCount - 1);
+    m_view->setColumnWidth(RunsModel::Inputs, kInputsWidth);
+    m_view->viewport()->installEventFilter(this);
     connect(m_view->selectionModel(), &QItemSelectionModel::selectionChanged, this, &RunsPanel::takeSelection);
     connect(&m_session, &Session::runsChanged, this, [this] {
         m_model->reset();
@@ -186,6 +198,24 @@ RunsPanel::RunsPanel(Session &session, QWidget *parent)
     showSession();
 }
 
+bool RunsPanel::eventFilter(QObject *watched, QEvent *event)
+{
+    if (watched == m_view->viewport() && event->type() == QEvent::Resize)
+        stretchChange();
+    return QWidget::eventFilter(watched, event);
+}
+
+void RunsPanel::stretchChange()
+{
+    int others = 0;
+    for (int column = 0; column < RunsModel::ColumnCount; ++column)
+        if (column != RunsModel::Change && column != RunsModel::Inputs)
+            others += m_view->columnWidth(column);
+    const int room = m_view->viewport()->width() - others;
+    const bool inputsToo = room - kInputsWidth >= kLeastChange;
+    m_view->setColumnWidth(RunsModel::Change, std::max(kLeastChange, inputsToo ? room - kInputsWidth : room));
+}
+
 void RunsPanel::takeSelection()
 {
     if (m_showing)
@@ -214,6 +244,9 @@ void RunsPanel::showSession()
     m_showing = false;
     Q_EMIT m_model->dataChanged(m_model->index(0, 0),
                                 m_model->index(m_model->rowCount() - 1, RunsModel::ColumnCount - 1));
+    m_view->resizeColumnsToContents();
+    m_view->setColumnWidth(RunsModel::Inputs, kInputsWidth);
+    stretchChange();
 }
 
 } // namespace dblame::ui

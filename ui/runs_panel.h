@@ -45,9 +45,13 @@ public:
 Q_SIGNALS:
     void useEditsWanted(int run); // make this run's edits the current ones
 
+protected:
+    bool eventFilter(QObject *watched, QEvent *event) override;
+
 private:
     void takeSelection();
     void showSession();
+    void stretchChange();
 
     Session &m_session;
     RunsModel *m_model;

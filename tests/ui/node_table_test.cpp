@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <QAbstractItemModelTester>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QTableView>
 
@@ -249,6 +250,38 @@ TEST_F(NodesPanelTest, ItsSelectionIsTheOneOfTheWindow)
     panel.selectNext(false);
     panel.selectNext(false);
     EXPECT_EQ(selection.current(), row(9));
+}
+
+TEST_F(NodesPanelTest, FindsByTheNamesOfTheFile)
+{
+    panel.setFilter(
+        "conv2d_3 -kind:weight"); // the value that the command line reports; the row is called head_conv.conv
+    EXPECT_EQ(panel.shownRows(), 1);
+    panel.selectNext(true);
+    EXPECT_EQ(selection.current(), row(9));
+    panel.setFilter("value:conv2d_3 -kind:weight");
+    EXPECT_EQ(panel.shownRows(), 1);
+    EXPECT_EQ(model.index(row(9).index, NodeTableModel::Value).data().toString(), "conv2d_3");
+    EXPECT_TRUE(panel.view()->isColumnHidden(NodeTableModel::Value));
+}
+
+TEST_F(NodesPanelTest, FollowingTheSelectionItDoesNotScrollSideways)
+{
+    panel.resize(600, 200);
+    panel.show();
+    QCoreApplication::processEvents();
+    auto *bar = panel.view()->horizontalScrollBar();
+    ASSERT_GT(bar->maximum(), 0);
+    for (const int i : {9, 0, 13, 2}) {
+        selection.setCurrent(row(i));
+        QCoreApplication::processEvents();
+        EXPECT_EQ(bar->value(), 0) << i;
+    }
+    const auto right = [&](int column) {
+        return panel.view()->columnViewportPosition(column) + panel.view()->columnWidth(column);
+    };
+    EXPECT_EQ(panel.view()->columnViewportPosition(NodeTableModel::Index), 0);
+    EXPECT_LE(right(NodeTableModel::Drop), panel.view()->viewport()->width());
 }
 
 TEST_F(NodesPanelTest, TellsWhatToDoWhenNothingIsShown)
