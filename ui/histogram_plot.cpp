@@ -6,9 +6,11 @@
 #include <limits>
 #include <numeric>
 
+#include <QContextMenuEvent>
 #include <QEvent>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QMenu>
 #include <QMouseEvent>
 #include <QToolTip>
 #include <QVBoxLayout>
@@ -244,6 +246,26 @@ bool HistogramPlot::eventFilter(QObject *watched, QEvent *event)
         return true;
     }
     return QWidget::eventFilter(watched, event);
+}
+
+void HistogramPlot::contextMenuEvent(QContextMenuEvent *event)
+{
+    QMenu menu(this);
+    QAction *save = menu.addAction(tr("Export the histogram…"));
+    save->setEnabled(!m_bins.empty());
+    connect(save, &QAction::triggered, this, &HistogramPlot::askExport);
+    menu.exec(event->globalPos());
+}
+
+void HistogramPlot::askExport()
+{
+    const QString path = choosePlotPath(this, tr("Export the histogram"), QStringLiteral("histogram.png"));
+    if (path.isEmpty())
+        return;
+    if (const auto written = exportTo(path); written)
+        Q_EMIT exported(path);
+    else
+        Q_EMIT exportFailed(written.error());
 }
 
 void HistogramPlot::changeEvent(QEvent *event)

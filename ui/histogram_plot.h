@@ -36,14 +36,20 @@ public:
     [[nodiscard]] QCustomPlot &plot() { return *m_plot; }
     [[nodiscard]] Result<void> exportTo(const QString &path);
 
+Q_SIGNALS:
+    void exported(const QString &path);
+    void exportFailed(const dblame::Error &error);
+
 protected:
     void changeEvent(QEvent *event) override;
+    void contextMenuEvent(QContextMenuEvent *event) override;
     bool eventFilter(QObject *watched, QEvent *event) override;
 
 private:
     void draw();
     void restyle();
     void fill(QCPGraph *graph, const std::vector<double> &densities, double floor);
+    void askExport();
     [[nodiscard]] QString binText(double x) const;
 
     QCustomPlot *m_plot;

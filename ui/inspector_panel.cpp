@@ -134,6 +134,12 @@ void InspectorPanel::setSelection(Selection *selection)
     readSoon();
 }
 
+void InspectorPanel::setRunnable(bool runnable)
+{
+    m_runnable = runnable;
+    readSoon();
+}
+
 void InspectorPanel::setDetail(const NodeReport &detail)
 {
     m_detail = detail;
@@ -217,7 +223,7 @@ void InspectorPanel::readHead(PairId shown, const NodeReport &report)
     m_subtitle->setText(rowSubtitle(*m_pair, shown));
     QString state;
     if (report.status == RowStatus::Pending)
-        state = tr("Not run yet. Press F5 to compare.");
+        state = m_runnable ? tr("Not run yet. Press F5 to compare.") : tr("Not run yet: the inputs are missing.");
     else if (report.status != RowStatus::Ok || report.metrics.nan > 0 || report.metrics.inf > 0)
         state = stateWords(report);
     m_state->setText(state);

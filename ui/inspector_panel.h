@@ -42,6 +42,7 @@ public:
     void setPair(OpenPairPtr pair);
     void setTable(NodeTableModel *table);    // not owned
     void setSelection(Selection *selection); // not owned
+    void setRunnable(bool runnable);         // whether F5 would do something
     // Exact histograms and channels of one row, which arrive after detailRequested. Shown while that row is selected
     // and its figures are still those of the detail.
     void setDetail(const NodeReport &detail);
@@ -63,6 +64,8 @@ Q_SIGNALS:
     void skipLayerRequested(dblame::PairId row);
     void jumpRequested(dblame::PairId row);
     void detailRequested(dblame::PairId row);
+    void exported(const QString &path); // a picture of the histogram
+    void exportFailed(const dblame::Error &error);
 
 protected:
     void changeEvent(QEvent *event) override;
@@ -93,7 +96,7 @@ private:
     std::optional<NodeReport> m_detail;
     PairId m_waitingDetail;  // asked for, not here yet
     QString m_detailFailure; // of m_waitingDetail
-    bool m_waiting = false;
+    bool m_waiting = false, m_runnable = true;
 
     QLabel *m_empty = nullptr;
     QScrollArea *m_scroll = nullptr;

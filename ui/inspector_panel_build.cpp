@@ -103,6 +103,8 @@ void InspectorPanel::buildHistogram(QWidget *content, QVBoxLayout *layout)
     m_histogram = new HistogramPlot(m_histogramSection);
     m_histogramSection->addBody(m_histogram);
     layout->addWidget(m_histogramSection);
+    connect(m_histogram, &HistogramPlot::exported, this, &InspectorPanel::exported);
+    connect(m_histogram, &HistogramPlot::exportFailed, this, &InspectorPanel::exportFailed);
     connect(m_logButton, &QToolButton::toggled, m_histogram, &HistogramPlot::setLogarithmic);
     connect(m_errorButton, &QToolButton::toggled, this, [this](bool error) {
         m_histogram->setShow(error ? HistogramPlot::Show::Error : HistogramPlot::Show::Values);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/plot_export.h"
 
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QPageSize>
 #include <QPdfWriter>
@@ -52,9 +53,14 @@ void writePdf(QCustomPlot &plot, QIODevice &file, QSize size)
 
 } // namespace
 
-QString plotExportFilter()
+QString choosePlotPath(QWidget *parent, const QString &title, const QString &proposal)
 {
-    return QStringLiteral("PNG picture (*.png);;SVG drawing (*.svg);;PDF page (*.pdf)");
+    QString chosen;
+    QString path = QFileDialog::getSaveFileName(
+        parent, title, proposal, QStringLiteral("PNG picture (*.png);;SVG drawing (*.svg);;PDF page (*.pdf)"), &chosen);
+    if (!path.isEmpty() && QFileInfo(path).suffix().isEmpty())
+        path += chosen.mid(chosen.lastIndexOf(QLatin1Char('.'))).chopped(1); // "PNG picture (*.png)"
+    return path;
 }
 
 Result<void> exportPlot(QCustomPlot &plot, const QString &path, QSize size)

@@ -7,12 +7,13 @@
 #include "core/error.h"
 
 class QCustomPlot;
+class QWidget;
 
 namespace dblame::ui
 {
 
-// Name filter of the file dialog that goes with exportPlot.
-[[nodiscard]] QString plotExportFilter();
+// Asks where to; the chosen kind of picture gives the extension where the name has none. Empty: nowhere.
+[[nodiscard]] QString choosePlotPath(QWidget *parent, const QString &title, const QString &proposal);
 
 // Writes the plot as it looks now, at `size` in pixels (invalid: its size on screen). The kind of picture is
 // the file's extension: png (twice the pixels), svg or pdf; any other is an error that says so. The picture goes

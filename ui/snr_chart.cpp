@@ -55,7 +55,8 @@ QString SnrChart::tickText(int x) const
     if (x < 0 || static_cast<std::size_t>(x) >= m_series.points.size())
         return {};
     const PairId row = m_series.points[static_cast<std::size_t>(x)].row;
-    return m_layers->namesShown && m_label ? Layers::shortName(m_label(row)) : QString::number(row.index + 1);
+    // Numbers count what is plotted: weights, which come first in the table, have none here.
+    return m_layers->namesShown && m_label ? Layers::shortName(m_label(row)) : QString::number(x + 1);
 }
 
 void SnrChart::setSeries(SnrSeries series, bool newAxes)

@@ -2,6 +2,8 @@
 #include "ui/snr_chart_layers.h"
 
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include <QPainterPath>
 
@@ -20,6 +22,7 @@ constexpr int kMostSkipped = 8;     // beyond every 8th name, row numbers say mo
 constexpr int kLeastHeightForNames = 170;
 constexpr std::size_t kNamesToMeasure = 400;
 constexpr int kCircle = 18;
+constexpr int kMostPointsUnderWords = 400;
 
 QPen penOf(const QColor &color, double width, Qt::PenStyle style = Qt::SolidLine)
 {
@@ -213,29 +216,111 @@ void SnrChart::Layers::adapt(QCustomPlot &plot, const RowText &label, const SnrS
 
 void SnrChart::Layers::arrange(QCustomPlot &plot)
 {
-    for (const Mark &mark : marks) {
-        const double x = mark.circle->position->key();
-        const int width = QFontMetrics(mark.words->font()).horizontalAdvance(mark.words->text());
-        const bool fitsRight = plot.xAxis->coordToPixel(x) + kCircle + width < plot.width();
-        mark.words->position->setCoords(fitsRight ? 13 : -13, mark.below ? 6 : -4);
-        mark.words->setPositionAlignment((fitsRight ? Qt::AlignLeft : Qt::AlignRight) |
-                                         (mark.below ? Qt::AlignTop : Qt::AlignBottom));
-        // Words of a mark outside of the zoomed part would hang over the margin.
-        mark.words->setVisible(plot.xAxis->range().contains(x) &&
-                               plot.yAxis->range().contains(mark.circle->position->value()));
-    }
+    words.clear();
+    arrangeMarks(plot);
     arrangeSelection(plot);
     arrangeBands(plot);
     legend->position->setCoords(plot.width() - kRightMargin, 3);
 }
 
+double SnrChart::Layers::covered(QCustomPlot &plot, const QRectF &place) const
+{
+    double cost = 0;
+    for (const QRectF &other : words)
+        if (other.intersects(place))
+            cost += 40;
+    for (const Mark &mark : marks) {
+        const QPointF c = mark.circle->position->pixelPosition();
+        if (QRectF(c.x() - kCircle / 2.0, c.y() - kCircle / 2.0, kCircle, kCircle).intersects(place))
+            cost += 20;
+    }
+    const QRectF inside(0, 0, plot.width(), QRectF(plot.axisRect()->rect()).bottom());
+    if (!inside.contains(place))
+        cost += 100;
+    const QRectF near = place.adjusted(-4, -4, 4, 4); // a point is a disc
+    for (const QCPGraph *graph : {line, overlay}) {
+        const double weight = graph == line ? 1 : 0.3;
+        const auto data = graph->data();
+        auto it = data->findBegin(plot.xAxis->pixelToCoord(near.left()), true);
+        const auto end = data->findEnd(plot.xAxis->pixelToCoord(near.right()), true);
+        if (end - it > kMostPointsUnderWords)
+            return cost; // nothing is free in a line this dense: the words have a ground of their own
+        QPointF before;
+        bool joined = false;
+        for (; it != end; ++it) {
+            if (std::isnan(it->value)) {
+                joined = false;
+                continue;
+            }
+            const QPointF at(plot.xAxis->coordToPixel(it->key), plot.yAxis->coordToPixel(it->value));
+            cost += near.contains(at) ? 10 * weight : 0;
+            const int steps = joined ? static_cast<int>(std::hypot(at.x() - before.x(), at.y() - before.y()) / 6) : 0;
+            for (int i = 1; i < std::min(steps, 400); ++i)
+                cost += place.contains(before + (at - before) * i / steps) ? weight : 0;
+            before = at;
+            joined = true;
+        }
+    }
+    return cost;
+}
+
+// Words stand beside their circle where they cover least: to its right or left, above or below, near or farther off.
+void SnrChart::Layers::arrangeMarks(QCustomPlot &plot)
+{
+    for (auto mark = marks.rbegin(); mark != marks.rend(); ++mark) { // the first mark is the lesser one
+        const double x = mark->circle->position->key();
+        // Words of a mark outside of the zoomed part would hang over the margin.
+        const bool seen =
+            plot.xAxis->range().contains(x) && plot.yAxis->range().contains(mark->circle->position->value());
+        mark->words->setVisible(seen);
+        if (!seen)
+            continue;
+        const QFontMetrics metrics(mark->words->font());
+        const QSizeF size(metrics.horizontalAdvance(mark->words->text()) + 10, metrics.height());
+        const QPointF centre = mark->circle->position->pixelPosition();
+        double least = std::numeric_limits<double>::infinity();
+        QRectF best;
+        for (const double away : {6.0, 16.0, 30.0})
+            for (const bool below : {mark->below, !mark->below})
+                for (const double beside : {13.0, -13.0 - size.width(), -size.width() / 2}) {
+                    const double gap = beside == -size.width() / 2 ? away + 8 : away;
+                    const QRectF place(centre + QPointF(beside, below ? gap : -gap - size.height()), size);
+                    // Far from its circle a word needs a reason to be there.
+                    if (const double cost = covered(plot, place) + away / 10; cost < least) {
+                        least = cost;
+                        best = place;
+                    }
+                }
+        mark->words->setPositionAlignment(Qt::AlignLeft | Qt::AlignTop);
+        mark->words->position->setCoords(best.x() - centre.x(), best.y() - centre.y());
+        words.push_back(best);
+    }
+}
+
 void SnrChart::Layers::arrangeSelection(QCustomPlot &plot)
 {
     const double x = selection->point1->key();
-    const int width = QFontMetrics(selectionText->font()).horizontalAdvance(selectionText->text());
-    const bool fitsRight = plot.xAxis->coordToPixel(x) + 12 + width < plot.width();
-    selectionText->setPositionAlignment((fitsRight ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignTop);
-    selectionText->setVisible(selection->visible() && plot.xAxis->range().contains(x));
+    const bool seen = selection->visible() && plot.xAxis->range().contains(x);
+    selectionText->setVisible(seen);
+    if (!seen)
+        return;
+    const QFontMetrics metrics(selectionText->font());
+    const QSizeF size(metrics.horizontalAdvance(selectionText->text()) + 10, metrics.height());
+    const QRectF area = plot.axisRect()->rect();
+    const double px = plot.xAxis->coordToPixel(x);
+    double least = std::numeric_limits<double>::infinity();
+    for (const bool top : {true, false})
+        for (const bool right : {true, false}) {
+            const QRectF place(
+                QPointF(right ? px : px - size.width(), top ? area.top() : area.bottom() - size.height()), size);
+            const double cost = covered(plot, place) + (top ? 0 : 1);
+            if (cost >= least)
+                continue;
+            least = cost;
+            selectionText->position->setCoords(x, top ? 0 : 1);
+            selectionText->setPositionAlignment((right ? Qt::AlignLeft : Qt::AlignRight) |
+                                                (top ? Qt::AlignTop : Qt::AlignBottom));
+        }
 }
 
 void SnrChart::Layers::adaptX(QCustomPlot &plot, const RowText &label, const SnrSeries &series)

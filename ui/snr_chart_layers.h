@@ -43,12 +43,16 @@ struct SnrChart::Layers {
     std::vector<QCPItemText *> bandTexts;
     std::vector<ModuleBand> bands;
     bool namesShown = true;
-    int longestName = -1; // pixels; -1: to be measured
+    int longestName = -1;      // pixels; -1: to be measured
+    std::vector<QRectF> words; // of marks and selection as they stand, in the plot's pixels
 
 private:
     void adaptX(QCustomPlot &plot, const RowText &label, const SnrSeries &series);
     void adaptY(QCustomPlot &plot);
     void adaptPoints(QCustomPlot &plot);
+    void arrangeMarks(QCustomPlot &plot);
+    // What `place` would cover of the line, of its points and of the words that stand already.
+    [[nodiscard]] double covered(QCustomPlot &plot, const QRectF &place) const;
     void arrangeSelection(QCustomPlot &plot);
     void arrangeBands(QCustomPlot &plot);
     QCPGraph *addEdgeGraph(QCustomPlot &plot, const QString &name);

@@ -8,13 +8,13 @@
 
 #include <QButtonGroup>
 #include <QEvent>
-#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "ui/eliding.h"
 #include "ui/panel_text.h"
 #include "ui/plot_export.h"
 #include "ui/qcp.h"
@@ -79,10 +79,11 @@ QWidget *SnrPlotPanel::buildControls()
     layout->setContentsMargins(14, 0, 14, 0);
     layout->setSpacing(4);
     m_unit = muteLabel(row);
-    m_overlayText = muteLabel(row);
+    m_overlayText = new ElidingLabel(row); // a label that comes with a rerun must not make the window wider
+    m_overlayText->setProperty("role", "mute");
     layout->addWidget(m_unit);
     layout->addSpacing(8);
-    layout->addWidget(m_overlayText);
+    layout->addWidget(m_overlayText, 1);
     layout->addStretch(1);
     auto *orders = new QButtonGroup(row);
     for (int i = 0; i < 3; ++i) {
@@ -157,6 +158,12 @@ void SnrPlotPanel::setSelection(Selection *selection)
 void SnrPlotPanel::runStarted()
 {
     m_running = true;
+    readSoon(false);
+}
+
+void SnrPlotPanel::setRunnable(bool runnable)
+{
+    m_runnable = runnable;
     readSoon(false);
 }
 
@@ -265,7 +272,8 @@ void SnrPlotPanel::readMessage()
     else if (m_chart->series().points.empty())
         message = tr("No node of the two models is paired; the Alignment view gives the reasons.");
     else if (m_chart->series().done == 0 && !m_running)
-        message = tr("Not run yet. Press F5: points appear while the run goes on.");
+        message = m_runnable ? tr("Not run yet. Press F5: points appear while the run goes on.")
+                             : tr("Not run yet: the inputs are missing. Open some (Ctrl+I), or use random ones.");
     m_chart->setMessage(message);
 }
 
@@ -338,12 +346,13 @@ void SnrPlotPanel::step(int by)
 
 void SnrPlotPanel::askExport()
 {
-    const QString path =
-        QFileDialog::getSaveFileName(this, tr("Export the plot"), QStringLiteral("snr.png"), plotExportFilter());
+    const QString path = choosePlotPath(this, tr("Export the plot"), QStringLiteral("snr.png"));
     if (path.isEmpty())
         return;
-    const auto written = exportTo(path);
-    Q_EMIT statusText(written ? tr("Plot saved to %1").arg(path) : QString::fromStdString(written.error().text()));
+    if (const auto written = exportTo(path); written)
+        Q_EMIT exported(path);
+    else
+        Q_EMIT exportFailed(written.error());
 }
 
 void SnrPlotPanel::changeEvent(QEvent *event)

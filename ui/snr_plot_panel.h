@@ -21,6 +21,7 @@ class QToolButton;
 namespace dblame::ui
 {
 
+class ElidingLabel;
 class SnrChart;
 
 class SnrPlotPanel : public QWidget
@@ -34,6 +35,8 @@ public:
     void setSelection(Selection *selection); // likewise
     // A run begins: until the table has new drops, the mark is that of the rows so far.
     void runStarted();
+    // Whether F5 would do something: what an empty plot says depends on it.
+    void setRunnable(bool runnable);
     // Lays an earlier run under the current one, by row; null clears.
     void setOverlay(std::shared_ptr<const RunReport> report, const QString &label);
     [[nodiscard]] Result<void> exportTo(const QString &path); // png, svg, pdf, by extension
@@ -46,7 +49,9 @@ public:
     void refresh();
 
 Q_SIGNALS:
-    void statusText(const QString &text); // what the mouse is over, what was exported; empty: nothing
+    void statusText(const QString &text); // what the mouse is over; empty: nothing
+    void exported(const QString &path);
+    void exportFailed(const dblame::Error &error);
 
 protected:
     void changeEvent(QEvent *event) override;
@@ -71,11 +76,12 @@ private:
     PlotOrder m_order = PlotOrder::Reference;
     std::optional<ModuleOrder> m_modules; // made when it is first asked for
     bool m_everything = false, m_bothDrops = true;
-    bool m_running = false;
+    bool m_running = false, m_runnable = true;
     bool m_waiting = false, m_newAxes = true; // a reading is queued; it starts with fresh axes
 
     SnrChart *m_chart = nullptr;
-    QLabel *m_unit = nullptr, *m_overlayText = nullptr;
+    QLabel *m_unit = nullptr;
+    ElidingLabel *m_overlayText = nullptr;
     QToolButton *m_orderButtons[3] = {};
     QToolButton *m_everythingButton = nullptr, *m_bothDropsButton = nullptr;
 };

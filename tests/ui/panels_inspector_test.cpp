@@ -299,6 +299,64 @@ TEST_F(Inspector, FitsItsWidth)
     EXPECT_LE(rightEdge(panel.channels()), panel.width());
 }
 
+TEST_F(Inspector, NumbersAreNeverCut)
+{
+    table.setReport(makeRun());
+    show(HeadConv);
+    MetricTile tile;
+    tile.setFigure("MSE", "3.197e-05");
+    tile.resize(200, 40);
+    tile.show();
+    settle();
+    EXPECT_EQ(tile.shownValue(), "3.197e-05");
+    const auto fits = [&tile](const QString &text) {
+        tile.resize(tile.fontMetrics().horizontalAdvance(text) + 17, 40);
+        settle();
+        return tile.shownValue();
+    };
+    EXPECT_THAT(fits("3.2e-05").toStdString(), ::testing::MatchesRegex("3\\.?[0-9]*e-05"));
+    EXPECT_NE(tile.shownValue(), "3.197e-05");
+    EXPECT_EQ(tile.value(), "3.197e-05");
+    tile.setFigure("SNR", QString::fromUtf8("−12.34 dB"));
+    EXPECT_THAT(fits(QString::fromUtf8("−12.3")).toStdString(), ::testing::StartsWith("−12"));
+    EXPECT_FALSE(tile.shownValue().contains(QChar(0x2026)));
+    // In the panel at its least width: each number is whole.
+    panel.resize(280, 900);
+    settle();
+    for (const MetricTile *shown : panel.tiles())
+        if (shown->isVisibleTo(&panel)) {
+            EXPECT_FALSE(shown->shownValue().contains(QChar(0x2026))) << shown->name().toStdString();
+        }
+}
+
+TEST_F(Inspector, AWordWiderThanItsColumnLosesItsMiddle)
+{
+    FieldGrid grid;
+    const QString instance = "activation_post_process_of_a_module_with_a_very_long_path_17";
+    grid.setFields({{"instance", instance}, {"scale", "0.05 to 0.07"}});
+    grid.resize(240, 60);
+    grid.show();
+    settle();
+    const QLabel *found = nullptr;
+    for (const QLabel *label : grid.findChildren<QLabel *>())
+        if (label->toolTip() == instance)
+            found = label;
+    ASSERT_NE(found, nullptr);
+    EXPECT_TRUE(found->text().contains(QChar(0x2026)));
+    EXPECT_LE(found->fontMetrics().horizontalAdvance(found->text()), found->width());
+    EXPECT_TRUE(found->text().endsWith("17"));
+    grid.resize(900, 60);
+    settle();
+    EXPECT_EQ(found->text(), instance);
+}
+
+TEST_F(Inspector, SaysWhatIsMissingWhereF5WouldDoNothing)
+{
+    panel.setRunnable(false);
+    show(HeadConv);
+    EXPECT_TRUE(words().contains("Not run yet: the inputs are missing."));
+}
+
 class Strip : public ::testing::Test
 {
 protected:

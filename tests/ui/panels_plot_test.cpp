@@ -388,6 +388,45 @@ TEST_F(SnrPlot, NamesUnderTheAxisWhereTheyFit)
     EXPECT_TRUE(plot().xAxis->tickVectorLabels().contains("layers.50.relu0"));
 }
 
+TEST_F(SnrPlot, NumbersUnderTheAxisCountWhatIsPlotted)
+{
+    table.setReport(makeRun());
+    panel.resize(900, 140); // too low for names
+    settle();
+    const QVector<QString> labels = plot().xAxis->tickVectorLabels();
+    ASSERT_FALSE(labels.isEmpty());
+    EXPECT_EQ(labels.front(), "1"); // the weights, which come first in the table, are not counted
+}
+
+TEST_F(SnrPlot, WordsCoverNoPointAndNoOtherWords)
+{
+    table.setReport(makeRun());
+    for (const Row row : {StemRelu, HeadConv, Pool1, BlockRelu}) {
+        selection.setCurrent(rowId(row));
+        settle();
+        plot().replot();
+        const auto drop = texts("largest drop"), selected = texts("selected");
+        ASSERT_EQ(drop.size(), 1U);
+        ASSERT_EQ(selected.size(), 1U);
+        const auto rectOf = [](const QCPItemText *text) {
+            return QRectF(text->topLeft->pixelPosition(), text->bottomRight->pixelPosition()).normalized();
+        };
+        EXPECT_FALSE(rectOf(drop[0]).intersects(rectOf(selected[0]))) << row;
+        for (int i = int(StemConv); i <= int(Fc); ++i) {
+            const QPointF at = panel.chart().positionOf(rowId(static_cast<Row>(i))) - QPointF(plot().pos());
+            EXPECT_FALSE(rectOf(drop[0]).contains(at)) << row << " " << i;
+            EXPECT_FALSE(rectOf(selected[0]).contains(at)) << row << " " << i;
+        }
+    }
+}
+
+TEST_F(SnrPlot, SaysWhatIsMissingWhereF5WouldDoNothing)
+{
+    panel.setRunnable(false);
+    settle();
+    EXPECT_EQ(texts("Not run yet: the inputs are missing").size(), 1U);
+}
+
 TEST_F(SnrPlot, WeightsOnRequest)
 {
     table.setReport(makeRun());
