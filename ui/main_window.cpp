@@ -17,6 +17,7 @@
 
 #include "ui/alignment_panel.h"
 #include "ui/edits_text.h"
+#include "ui/eliding.h"
 #include "ui/graph_panel.h"
 #include "ui/graph_view.h"
 #include "ui/inspector_panel.h"
@@ -181,6 +182,10 @@ void MainWindow::connectPanels()
     connect(m_inspector, &InspectorPanel::skipLayerRequested, m_layers, &LayersPanel::toggleRow);
     connect(m_inspector, &InspectorPanel::jumpRequested, m_selection, &Selection::setCurrent);
     connect(m_inspector, &InspectorPanel::detailRequested, this, [this](PairId row) { m_runner->detail(row); });
+    connect(m_plot, &SnrPlotPanel::exported, this, &MainWindow::takeExported);
+    connect(m_plot, &SnrPlotPanel::exportFailed, this, &MainWindow::takeExportFailure);
+    connect(m_inspector, &InspectorPanel::exported, this, &MainWindow::takeExported);
+    connect(m_inspector, &InspectorPanel::exportFailed, this, &MainWindow::takeExportFailure);
     connect(m_nodes, &NodesPanel::filterChanged, m_find, &QLineEdit::setText);
     connect(m_find, &QLineEdit::textChanged, m_nodes, &NodesPanel::setFilter);
     connect(m_find, &QLineEdit::textChanged, m_graph, &GraphPanel::find);

@@ -28,6 +28,8 @@ namespace dblame::ui
 {
 
 class AlignmentPanel;
+class ElidingButton;
+class ElidingLabel;
 class GraphPanel;
 class InspectorPanel;
 class LayersPanel;
@@ -58,8 +60,11 @@ public:
     [[nodiscard]] bool saveDocumentAs(const QString &path);
     // Format by extension: json, csv, html.
     [[nodiscard]] bool exportReportTo(const QString &path);
+    // Says so and does nothing where the run that is shown is already what would come of it.
     void run();
     void stop();
+    // Opens what is open again, as it is on disk now; edits are kept by the ids of their sites.
+    void reload();
     // "light", "dark", or "" as the desktop; what was chosen in an earlier session counts only for "".
     void useTheme(const QString &name);
     // By value name, node name or layer of the reference; false when nothing is called that.
@@ -122,6 +127,8 @@ private:
     void saveDocument();
     void exportReport();
     void exportPlot();
+    void takeExported(const QString &path);
+    void takeExportFailure(const Error &error);
     bool mayLoseChanges();
     void remember(const QString &entry);
     void showFileNames();
@@ -131,6 +138,7 @@ private:
     void takeOpened(const Opened &opened);
     void takeDocument();
     void logNotes(const OpenPair &pair) const;
+    void showNotes(const OpenPair &pair);
     void offerInputs(const Error &error);
     void takeOpenFailure(const Error &error);
     void takeFinished(const std::shared_ptr<const RunReport> &report, const EditSet &edits);
@@ -138,6 +146,7 @@ private:
     void say(const QString &progress);
     // main_window_show.cpp
     void showPair();
+    void showChanges();
     void showEdits();
     void showShownRun();
     void showActivity();
@@ -168,16 +177,16 @@ private:
     std::vector<Dock> m_docks;
 
     BannerArea *m_banners = nullptr;
-    QPushButton *m_referenceButton = nullptr, *m_candidateButton = nullptr, *m_inputsButton = nullptr;
+    ElidingButton *m_referenceButton = nullptr, *m_candidateButton = nullptr, *m_inputsButton = nullptr;
     QPushButton *m_runButton = nullptr, *m_stopButton = nullptr;
     QProgressBar *m_progress = nullptr;
-    QLabel *m_progressText = nullptr;
+    ElidingLabel *m_progressText = nullptr;
     QComboBox *m_signal = nullptr;
     QLineEdit *m_find = nullptr;
     QPushButton *m_counts = nullptr;
     QLabel *m_outcome = nullptr, *m_machine = nullptr;
     QAction *m_runAction = nullptr, *m_stopAction = nullptr, *m_saveAction = nullptr, *m_exportReport = nullptr,
-            *m_exportPlot = nullptr, *m_skip = nullptr;
+            *m_exportPlot = nullptr, *m_skip = nullptr, *m_reload = nullptr;
     QMenu *m_recent = nullptr;
 
     QString m_document;                                            // path, empty: none

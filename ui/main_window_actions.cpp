@@ -24,6 +24,7 @@
 
 #include "core/report.h"
 #include "ui/alignment_panel.h"
+#include "ui/eliding.h"
 #include "ui/graph_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
@@ -53,20 +54,24 @@ void MainWindow::makeToolBar()
     bar->setObjectName(QStringLiteral("main-bar"));
     bar->setMovable(false);
     bar->toggleViewAction()->setEnabled(false);
-    const auto button = [&](const QString &text, const QString &tip, auto act) {
-        auto *made = new QPushButton(text);
+    const auto place = [&](auto *made, const QString &tip, auto act) {
         made->setToolTip(tip);
         connect(made, &QPushButton::clicked, this, act);
         bar->addWidget(made);
         return made;
     };
-    m_referenceButton = button(tr("Reference…"), tr("Open the reference model"), &MainWindow::chooseReference);
-    m_candidateButton = button(tr("Candidate…"), tr("Open the candidate model"), &MainWindow::chooseCandidate);
-    m_inputsButton = button(tr("Inputs…"), tr("Open the inputs that both models run on"), &MainWindow::chooseInputs);
-    m_runButton = button(tr("Run F5"), tr("Run both models and compare every node"), &MainWindow::run);
+    // File names give way before anything else does.
+    m_referenceButton =
+        place(new ElidingButton(tr("Reference…")), tr("Open the reference model"), &MainWindow::chooseReference);
+    m_candidateButton =
+        place(new ElidingButton(tr("Candidate…")), tr("Open the candidate model"), &MainWindow::chooseCandidate);
+    m_inputsButton = place(new ElidingButton(tr("Inputs…")), tr("Open the inputs that both models run on"),
+                           &MainWindow::chooseInputs);
+    m_runButton = place(new QPushButton(tr("Run F5")), tr("Run both models and compare every node"), &MainWindow::run);
     m_runButton->setProperty("role", "primary");
     m_runButton->setAccessibleName(tr("Run"));
-    m_stopButton = button(tr("Stop"), tr("Stop what is running, at the next operator (Esc)"), &MainWindow::stop);
+    m_stopButton =
+        place(new QPushButton(tr("Stop")), tr("Stop what is running, at the next operator (Esc)"), &MainWindow::stop);
     m_progress = new QProgressBar;
     m_progress->setTextVisible(false);
     m_progress->setMinimumWidth(60);
@@ -74,7 +79,7 @@ void MainWindow::makeToolBar()
     policy.setRetainSizeWhenHidden(true); // the fields beside it stay where they are
     m_progress->setSizePolicy(policy);
     m_progress->setAccessibleName(tr("Progress"));
-    m_progressText = new QLabel;
+    m_progressText = new ElidingLabel;
     m_progressText->setProperty("role", "mute");
     auto *progress = new QWidget;
     auto *progressLayout = new QHBoxLayout(progress);
@@ -99,7 +104,8 @@ void MainWindow::makeToolBar()
     m_find->setAccessibleName(tr("Find nodes"));
     m_find->setToolTip(tr("Words and comparisons; Enter goes to the next match (Ctrl+F)"));
     m_find->setClearButtonEnabled(true);
-    m_find->setFixedWidth(176);
+    m_find->setMinimumWidth(140);
+    m_find->setMaximumWidth(176);
     bar->addWidget(m_find);
 
     addToolBarBreak();
@@ -122,6 +128,8 @@ void MainWindow::makeFileMenu()
     addEntry(file, tr("Open &inputs…"), QKeySequence(tr("Ctrl+I")), [this] { chooseInputs(); });
     addEntry(file, tr("Open pair &folder…"), {}, [this] { chooseFolder(); });
     addEntry(file, tr("Open &document…"), {}, [this] { chooseDocument(); });
+    m_reload = addEntry(file, tr("Re&load"), QKeySequence(tr("Ctrl+R")), [this] { reload(); });
+    m_reload->setToolTip(tr("Open the same files again, as they are now"));
     m_recent = file->addMenu(tr("R&ecent"));
     connect(m_recent, &QMenu::aboutToShow, this, &MainWindow::fillRecentMenu);
     file->addSeparator();

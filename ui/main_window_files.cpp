@@ -8,7 +8,6 @@
 #include <QDragEnterEvent>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QFontMetrics>
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
@@ -19,6 +18,7 @@
 #include "core/log.h"
 #include "core/report_writer.h"
 #include "ui/document.h"
+#include "ui/eliding.h"
 #include "ui/file_kinds.h"
 #include "ui/graph_panel.h"
 #include "ui/plot_export.h"
@@ -70,6 +70,19 @@ void MainWindow::requestOpen(OpenRequest request, bool runWhenOpen)
     m_runner->open(std::move(request));
     showFileNames();
     showActivity();
+}
+
+void MainWindow::reload()
+{
+    if (m_opening)
+        return; // it comes fresh from the disk anyway
+    OpenRequest request = m_session->request();
+    if (request.reference.empty() && request.candidate.empty()) {
+        say(tr("nothing to reload: nothing is open"));
+        return;
+    }
+    request.hand = m_session->hand();
+    requestOpen(std::move(request), false);
 }
 
 void MainWindow::openPair(const QString &reference, const QString &candidate, const QStringList &inputs,
@@ -264,13 +277,26 @@ void MainWindow::exportReport()
 
 void MainWindow::exportPlot()
 {
-    const QString path = QFileDialog::getSaveFileName(
-        this, tr("Export plot"), folderOf(m_session->request().candidate) + "/snr.svg", plotExportFilter());
+    const QString path = choosePlotPath(this, tr("Export plot"), folderOf(m_session->request().candidate) + "/snr.png");
     if (path.isEmpty())
         return;
-    if (const auto written = m_plot->exportTo(path); !written)
-        m_banners->show(QStringLiteral("export"), BannerArea::Problem, QString::fromStdString(written.error().text()),
-                        {{tr("Export again…"), [this] { exportPlot(); }}});
+    if (const auto written = m_plot->exportTo(path); written)
+        takeExported(path);
+    else
+        takeExportFailure(written.error());
+}
+
+void MainWindow::takeExported(const QString &path)
+{
+    m_banners->remove(QStringLiteral("export"));
+    logLine(LogLevel::Info, "written to " + path.toStdString());
+    say(tr("written to %1").arg(QFileInfo(path).fileName()));
+}
+
+void MainWindow::takeExportFailure(const Error &error)
+{
+    logError(error);
+    m_banners->show(QStringLiteral("export"), BannerArea::Problem, QString::fromStdString(error.text()));
 }
 
 // Asks only for what was made here: edits and pairs by hand.
@@ -305,10 +331,9 @@ void MainWindow::showFileNames()
     const auto name = [](const std::string &path) {
         return QString::fromStdString(path).section(QLatin1Char('/'), -1);
     };
-    const auto set = [&](QPushButton *button, const QString &what, const QString &file, const QString &tip) {
-        const QFontMetrics metrics(button->font());
-        button->setText(file.isEmpty() ? what + QStringLiteral("…")
-                                       : what + QLatin1Char(' ') + metrics.elidedText(file, Qt::ElideMiddle, 130));
+    const auto set = [&](ElidingButton *button, const QString &what, const QString &file, const QString &tip) {
+        button->setText(file.isEmpty() ? what + QStringLiteral("…") : what + QLatin1Char(' ') + file);
+        button->setLeastText(file.isEmpty() ? button->text() : what + QStringLiteral("…") + file.right(3));
         button->setToolTip(tip.isEmpty() ? tr("Open %1").arg(what.toLower()) : tip);
         button->setAccessibleName(file.isEmpty() ? what : what + QStringLiteral(": ") + file);
     };

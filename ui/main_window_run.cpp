@@ -17,6 +17,7 @@
 #include <QUndoStack>
 
 #include "core/log.h"
+#include "ui/eliding.h"
 #include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/node_table_model.h"
@@ -137,11 +138,35 @@ void MainWindow::logNotes(const OpenPair &pair) const
     log(pair.inputs.source, pair.inputs.notes);
 }
 
+// What the alignment found that no quantizer is to blame for (another eps in a batch norm) belongs in sight: it costs
+// decibels that no edit brings back. That norms were folded stands in the status bar.
+void MainWindow::showNotes(const OpenPair &pair)
+{
+    QStringList notes;
+    for (const std::string &note : pair.alignment.notes)
+        if (const QString text = QString::fromStdString(note);
+            pair.alignment.folds.empty() || !(text.contains(tr("batch norm")) && text.contains(tr("folded"))))
+            notes << text;
+    if (notes.isEmpty()) {
+        m_banners->remove(QStringLiteral("alignment"));
+        return;
+    }
+    m_banners->show(QStringLiteral("alignment"), BannerArea::Warning, notes.join(QStringLiteral("; ")),
+                    {{tr("Show alignment"), [this] {
+                          m_alignmentDock->show();
+                          m_alignmentDock->raise();
+                      }}});
+}
+
 void MainWindow::offerInputs(const Error &error)
 {
     logError(error);
     m_lastError = error;
-    m_banners->show(QStringLiteral("inputs"), BannerArea::Problem, QString::fromStdString(error.text()),
+    // The reader's words end with the ways out of the command line; here they are the banner's buttons.
+    QString text = QString::fromStdString(error.text());
+    if (const auto at = text.indexOf(QLatin1String("; give inputs with --inputs")); at >= 0)
+        text = text.left(at) + tr("; open an input file, or use random inputs");
+    m_banners->show(QStringLiteral("inputs"), BannerArea::Problem, text,
                     {{tr("Inputs…"), [this] { chooseInputs(); }}, {tr("Use random inputs"), [this] {
                                                                        OpenRequest again = wantedRequest();
                                                                        again.inputs = {};
@@ -174,6 +199,7 @@ void MainWindow::takeOpened(const Opened &opened)
             QStringLiteral("edits"), BannerArea::Problem,
             tr("This candidate has no %1; those changes were left out").arg(lost.join(QStringLiteral(", "))));
     logNotes(*opened.pair);
+    showNotes(*opened.pair);
     if (opened.inputsError)
         offerInputs(*opened.inputsError);
     if (opened.pair->reference && opened.pair->candidate && !document) {
@@ -220,6 +246,14 @@ void MainWindow::run()
         return;
     }
     m_banners->remove(QStringLiteral("run"));
+    if (m_session->runIsCurrent() && !m_runner->running()) {
+        const int number = m_session->runs()[static_cast<std::size_t>(m_session->shownRun())].number;
+        say(tr("no effect: nothing changed since run %1").arg(number));
+        m_progressText->setToolTip(
+            tr("The run that is shown has these models, inputs and changes. Reload (Ctrl+R) reads "
+               "files that changed on disk."));
+        return;
+    }
     RunOptions options;
     options.signal = m_session->signal();
     options.cacheBytes = cacheBytes();
@@ -264,11 +298,16 @@ void MainWindow::takeRunFailure(const Error &error)
     }
     say(tr("failed"));
     m_lastError = error;
+    // A file that was written anew under the run: to run again would only fail again.
+    const bool stale = error.code == ErrorCode::Unreadable &&
+                       error.message.find("has changed since it was opened") != std::string::npos;
+    const BannerArea::WayOut wayOut = stale ? BannerArea::WayOut{tr("Reload"), [this] { reload(); }}
+                                            : BannerArea::WayOut{tr("Run again"), [this] { run(); }};
     m_banners->show(QStringLiteral("run"), BannerArea::Problem, QString::fromStdString(error.text()),
-                    {{tr("Run again"), [this] { run(); }}, {tr("Show log"), [this] {
-                                                                m_logDock->show();
-                                                                m_logDock->raise();
-                                                            }}});
+                    {wayOut, {tr("Show log"), [this] {
+                                  m_logDock->show();
+                                  m_logDock->raise();
+                              }}});
 }
 
 bool MainWindow::selectNode(const QString &name)
@@ -293,6 +332,7 @@ bool MainWindow::selectNode(const QString &name)
 
 void MainWindow::say(const QString &progress)
 {
+    m_progressText->setToolTip({});
     m_progressText->setText(progress);
 }
 

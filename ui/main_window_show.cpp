@@ -16,6 +16,7 @@
 #include <QPushButton>
 
 #include "ui/alignment_panel.h"
+#include "ui/eliding.h"
 #include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/layers_panel.h"
@@ -60,6 +61,8 @@ void MainWindow::showPair()
     m_alignment->setPair(pair);
     m_alignment->setHand(m_session->hand());
     m_layers->setRunnable(m_session->runnable());
+    m_plot->setRunnable(m_session->runnable());
+    m_inspector->setRunnable(m_session->runnable());
     m_nodesDock->setWindowTitle(m_table->pairCount() == 0 ? tr("Nodes") : tr("Nodes %1").arg(m_table->pairCount()));
     if (pair->inputs.random)
         m_banners->show(QStringLiteral("random"), BannerArea::Warning,
@@ -72,10 +75,17 @@ void MainWindow::showPair()
     showStatus();
 }
 
+// What is to change against the run that is shown: the same in graph and tree.
+void MainWindow::showChanges()
+{
+    const EditSet ran = editsOfShownRun();
+    m_graph->setPendingChanges(m_session->edits(), ran);
+    m_layers->setEdits(m_session->edits(), ran);
+}
+
 void MainWindow::showEdits()
 {
-    m_graph->setPendingChanges(m_session->edits().off, m_session->edits().bypassed);
-    m_layers->setEdits(m_session->edits(), editsOfShownRun());
+    showChanges();
     if (m_session->runnable())
         m_runner->plan(m_session->edits());
     else
@@ -102,7 +112,7 @@ void MainWindow::showShownRun()
         overlay, overlay
                      ? tr("run %1").arg(m_session->runs()[static_cast<std::size_t>(m_session->overlaidRun())].number)
                      : QString());
-    m_layers->setEdits(m_session->edits(), editsOfShownRun());
+    showChanges();
     showStatus();
 }
 
@@ -115,6 +125,7 @@ void MainWindow::showActivity()
     m_stopAction->setEnabled(m_stopButton->isEnabled());
     m_runButton->setEnabled(m_session->runnable() || opening);
     m_runAction->setEnabled(true); // says what is missing
+    m_reload->setEnabled(!opening && (m_session->pair()->reference || m_session->pair()->candidate));
     m_exportReport->setEnabled(m_session->shownRun() >= 0);
     m_exportPlot->setEnabled(m_session->shownRun() >= 0);
     if (opening && m_progressText->text().isEmpty())
@@ -149,7 +160,9 @@ void MainWindow::showStatus()
         if (mismatched > 0)
             counts += tr(" · %1 with other shapes").arg(mismatched);
         if (!pair->alignment.folds.empty())
-            counts += tr(" · %1 batch norms folded").arg(pair->alignment.folds.size());
+            counts += pair->alignment.folds.size() == 1
+                          ? tr(" · 1 batch norm folded")
+                          : tr(" · %1 batch norms folded").arg(pair->alignment.folds.size());
         m_counts->setText(counts);
     } else {
         m_counts->setText(pair->reference   ? tr("reference open; now open a candidate")

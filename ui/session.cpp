@@ -26,6 +26,20 @@ std::shared_ptr<const RunReport> withoutHistograms(const RunReport &report)
     return light;
 }
 
+bool sameInputs(const InputsInfo &a, const InputsInfo &b)
+{
+    return a.source == b.source && a.sha256 == b.sha256 && a.samples == b.samples && a.batches == b.batches &&
+           a.random == b.random;
+}
+
+bool samePairs(const Alignment &a, const Alignment &b)
+{
+    return std::equal(a.pairs.begin(), a.pairs.end(), b.pairs.begin(), b.pairs.end(),
+                      [](const AlignedPair &p, const AlignedPair &q) {
+                          return p.ref == q.ref && p.cand == q.cand && p.candCompared == q.candCompared;
+                      });
+}
+
 } // namespace
 
 std::optional<double> RunRecord::outputDb(Signal signal) const
@@ -82,6 +96,9 @@ void Session::setOpened(const OpenRequest &request, const Opened &opened, QStrin
 {
     // Pairing by hand opens the same models anew; then positions of sites stay what they were.
     const bool sameSites = m_pair->candidate && m_pair->candidate == opened.pair->candidate && !m_expected;
+    const bool sameFigures =
+        sameSites && m_pair->reference == opened.pair->reference && sameInputs(m_pair->inputs, opened.pair->inputs);
+    const bool unsaved = !m_undo->isClean();
     NamedEdits named;
     if (m_expected)
         named = *m_expected;
@@ -94,8 +111,9 @@ void Session::setOpened(const OpenRequest &request, const Opened &opened, QStrin
     m_pair = opened.pair;
     m_runnable = opened.runnable;
     m_plan.reset();
-    if (!sameSites) {
+    if (!sameFigures)
         m_shown = m_overlaid = -1; // else the figures stay on show, mapped to the new alignment
+    if (!sameSites) {
         if (m_pair->candidate) {
             m_edits = resolveEdits(named, *m_pair, lost);
             m_expected.reset();
@@ -104,6 +122,8 @@ void Session::setOpened(const OpenRequest &request, const Opened &opened, QStrin
             m_expected = named; // until a candidate comes
         }
         m_undo->clear(); // its steps speak of the other candidate's sites
+        if (unsaved && !m_edits.empty())
+            m_undo->resetClean(); // what was carried over is still in no document
     }
     Q_EMIT pairChanged();
     Q_EMIT editsChanged();
@@ -160,6 +180,15 @@ void Session::setPlan(const Plan &plan, const EditSet &edits)
 bool Session::changePending() const
 {
     return m_shown < 0 ? !m_edits.empty() : !(m_runs[static_cast<std::size_t>(m_shown)].edits == m_edits);
+}
+
+bool Session::runIsCurrent() const
+{
+    if (m_shown < 0 || changePending())
+        return false;
+    const OpenPair &then = *m_runs[static_cast<std::size_t>(m_shown)].pair;
+    return then.reference == m_pair->reference && then.candidate == m_pair->candidate &&
+           sameInputs(then.inputs, m_pair->inputs) && samePairs(then.alignment, m_pair->alignment);
 }
 
 void Session::addRun(std::shared_ptr<const RunReport> report, const EditSet &edits)

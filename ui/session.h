@@ -44,6 +44,7 @@ public:
     [[nodiscard]] const OpenPairPtr &pair() const { return m_pair; } // never null
     [[nodiscard]] bool runnable() const { return m_runnable; }
     // The answer to `request`. Edits made on another candidate are carried over by name; `lost` gets what it lacks.
+    // The run that is shown stays only when models and inputs are the same (a pair was made by hand).
     void setOpened(const OpenRequest &request, const Opened &opened, QStringList *lost);
 
     // --- edits; each change is one step of undo
@@ -61,6 +62,8 @@ public:
     void setPlan(const Plan &plan, const EditSet &edits); // ignored when the edits moved on
     // The edits differ from those of the run that is shown.
     [[nodiscard]] bool changePending() const;
+    // The run that is shown is what a run would give: this pair, these inputs, these edits.
+    [[nodiscard]] bool runIsCurrent() const;
 
     // --- runs
     [[nodiscard]] const std::vector<RunRecord> &runs() const { return m_runs; }

@@ -184,6 +184,7 @@ TEST_F(Window, TheKeyboardDoesItToo)
 TEST_F(Window, StopLeavesTheReportBefore)
 {
     openDigits(true);
+    clickBox("fc");
     engine.gate.hold();
     window->run();
     engine.gate.waitForArrivals(1);
