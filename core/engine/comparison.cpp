@@ -119,9 +119,25 @@ RowValues PairComparison::valuesOf(PairId id, const Program &program) const
     return values;
 }
 
-bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty, const RunCache *cache,
-                              const EditSet &edits, const RunOptions &options, ReportSink *sink,
-                              const std::stop_token &stop)
+Result<void> PairComparison::filesUnchanged() const
+{
+    const auto refuse = [](const std::string &path, const char *what) {
+        return fail(ErrorCode::Unreadable, path,
+                    std::string("the file has changed since it was opened, so its ") + what +
+                        " may be wrong; open it again");
+    };
+    for (const auto &model : {m_reference, m_candidate})
+        if (model->fileChanged())
+            return refuse(model->info().path, "weights");
+    for (const auto &file : m_inputs->m_files)
+        if (file->changed())
+            return refuse(file->path(), "values");
+    return {};
+}
+
+Result<void> PairComparison::passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty,
+                                      const RunCache *cache, const EditSet &edits, const RunOptions &options,
+                                      ReportSink *sink, const std::stop_token &stop)
 {
     pass.figures.resize(m_alignment.pairs.size());
     pass.reports.resize(m_alignment.pairs.size());
@@ -198,7 +214,9 @@ bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vec
         const std::uint64_t keepBytes = options.cacheBytes / static_cast<std::uint64_t>(2 * batches);
         if (!lockstep.run(m_inputs->m_batches[static_cast<std::size_t>(batch)], kept ? &kept->reference : nullptr,
                           kept ? &kept->candidate : nullptr, keepBytes, callbacks, stop))
-            return false;
+            return fail(ErrorCode::Cancelled, {}, "cancelled; the previous results are still there");
+        if (auto unchanged = filesUnchanged(); !unchanged)
+            return unchanged;
         if (cache) {
             pass.freshRef.push_back(lockstep.takeFreshReference());
             pass.freshCand.push_back(lockstep.takeFreshCandidate());
@@ -207,7 +225,7 @@ bool PairComparison::passOver(Pass &pass, const Variant &variant, const std::vec
         if (sink)
             sink->progress(batch + 1, batches, 0, 0);
     }
-    return true;
+    return {};
 }
 
 Result<RunReport> PairComparison::run(const EditSet &edits, const RunOptions &given, ReportSink &sink,
@@ -227,6 +245,8 @@ try {
     if (batchCount(options) == 0)
         return fail(ErrorCode::Incomparable, m_reference->info().path,
                     "there are no inputs to run; give some with --inputs");
+    if (auto unchanged = filesUnchanged(); !unchanged)
+        return tl::unexpected(unchanged.error());
 
     Variant next = variant(edits);
     const bool incremental = m_last && sameFigures(m_last->options, options);
@@ -253,8 +273,8 @@ try {
     }
     const RunCache none(static_cast<std::size_t>(batchCount(options)));
     const RunCache *cache = options.cacheBytes == 0 ? nullptr : incremental ? &m_last->cache : &none;
-    if (!passOver(pass, next, dirty, cache, edits, options, &sink, stop))
-        return fail(ErrorCode::Cancelled, {}, "cancelled; the previous results are still there");
+    if (auto passed = passOver(pass, next, dirty, cache, edits, options, &sink, stop); !passed)
+        return tl::unexpected(passed.error());
 
     Finished finished;
     finished.edits = edits;
@@ -310,6 +330,8 @@ try {
     const c10::InferenceMode guard;
     if (!m_last)
         return fail(ErrorCode::Usage, {}, "run the comparison first");
+    if (auto unchanged = filesUnchanged(); !unchanged)
+        return tl::unexpected(unchanged.error());
     RunOptions options = m_last->options;
     options.channels = options.histograms = options.exactHistograms = true;
     options.hashes = false;
@@ -318,8 +340,8 @@ try {
     Pass pass;
     pass.rows.push_back(valuesOf(row, *m_last->variant.program));
     const RunCache *cache = m_last->cache.empty() ? nullptr : &m_last->cache;
-    if (!passOver(pass, m_last->variant, {}, cache, m_last->edits, options, nullptr, stop))
-        return fail(ErrorCode::Cancelled, {}, "cancelled");
+    if (auto passed = passOver(pass, m_last->variant, {}, cache, m_last->edits, options, nullptr, stop); !passed)
+        return tl::unexpected(passed.error());
     NodeReport report = std::move(*pass.reports[row.get()]);
     const NodeReport &known = m_last->report.rows[row.get()];
     report.dropDb = known.dropDb;

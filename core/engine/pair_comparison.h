@@ -72,8 +72,12 @@ private:
 
     std::vector<char> dirtyValues(const Variant &before, const Variant &after) const;
     RowValues valuesOf(PairId id, const Program &program) const;
-    bool passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty, const RunCache *cache,
-                  const EditSet &edits, const RunOptions &options, ReportSink *sink, const std::stop_token &stop);
+    // Fails when stopped, or when a file changed under it.
+    Result<void> passOver(Pass &pass, const Variant &variant, const std::vector<char> &dirty, const RunCache *cache,
+                          const EditSet &edits, const RunOptions &options, ReportSink *sink,
+                          const std::stop_token &stop);
+    // Fails when weights or inputs lie in the mapping of a file that is no longer the one that was opened.
+    [[nodiscard]] Result<void> filesUnchanged() const;
     NodeReport reportOf(PairId id, Pass &pass, const EditSet &edits, bool final) const;
     std::vector<SiteReport> siteReports(const AlignedPair &pair, const Pass &pass, const EditSet &edits) const;
     void finish(RunReport &report, const EditSet &edits, const RunOptions &options) const;

@@ -53,7 +53,8 @@ public:
     void addPositional(const std::vector<at::Tensor> &arrays)
     {
         InputBatch batch(arrays.begin(), arrays.end());
-        given.batches.push_back(checkedCount(std::move(batch), std::to_string(arrays.size()) + " arrays"));
+        given.batches.push_back(checkedCount(std::move(batch), std::to_string(arrays.size()) +
+                                                                   (arrays.size() == 1 ? " array" : " arrays")));
     }
 
 private:
@@ -65,7 +66,7 @@ private:
     InputBatch checkedCount(InputBatch batch, const std::string &what) const
     {
         if (batch.size() != m_slots.size())
-            throw ReadError(what + " given, the model takes " + asked());
+            throw ReadError(what + " given, the model takes " + asked() + "; give one per input");
         return batch;
     }
 
@@ -207,7 +208,8 @@ private:
         auto batch = fromLeaves(leaves);
         if (!batch)
             throw ReadError("batch " + std::to_string(given.batches.size()) + " has " + std::to_string(leaves.size()) +
-                            (leaves.size() == 1 ? " value" : " values") + ", the model takes " + asked());
+                            (leaves.size() == 1 ? " value" : " values") + ", the model takes " + asked() +
+                            "; give one per input");
         given.batches.push_back(std::move(*batch));
     }
 
@@ -219,7 +221,7 @@ private:
         }
         const auto &items = *root.items;
         if (items.empty())
-            throw ReadError("holds an empty list: no inputs");
+            throw ReadError("holds an empty list; put the inputs into it");
         // (args, kwargs), as a model's own sample inputs are saved.
         if (root.kind == Kind::Tuple && items.size() == 2 && items[0].kind == Kind::Tuple &&
             items[1].kind == Kind::Dict) {
@@ -309,6 +311,7 @@ GivenInputs readInputFiles(const std::vector<std::string> &files, const LoadedMo
     for (const std::string &path : files) {
         try {
             const TensorFile file = readTensorFile(path, control);
+            matcher.given.files.push_back(file.file);
             if (file.kind == TensorFile::Kind::Npy) {
                 arrays.push_back(file.arrays.front().tensor);
             } else {
@@ -343,7 +346,7 @@ InputBatch randomBatch(const std::vector<InputSlot> &slots, std::uint64_t seed)
                                 " was; give inputs with --inputs");
             sizes.push_back(dim.size);
             if (__builtin_mul_overflow(count, std::max<std::int64_t>(dim.size, 1), &count) || count > (1LL << 32))
-                throw ReadError("input " + slot.name + " is too large for random values");
+                throw ReadError("input " + slot.name + " is too large for random values; give inputs with --inputs");
         }
         const at::ScalarType type = toTorch(slot.meta->dtype);
         if (type == at::ScalarType::Undefined)

@@ -3,6 +3,7 @@
 // Input files matched with a model's arguments: still as given, not yet checked against shapes.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ using InputBatch = std::vector<c10::IValue>; // one value per slot
 struct GivenInputs {
     std::vector<InputBatch> batches;
     std::vector<std::string> notes;
+    std::vector<std::shared_ptr<const MappedFile>> files;
 };
 
 // Reads the files: several .npy are the tensor arguments in order, several others are batches.

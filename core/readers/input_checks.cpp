@@ -25,7 +25,9 @@ std::string shapeText(at::IntArrayRef sizes)
 [[noreturn]] void refuse(const InputSlot &slot, const ModelSide &side, const std::string &given,
                          const std::string &expected)
 {
-    throw ReadError("input " + slot.name + ": " + given + " given, the " + side.word + " takes " + expected);
+    const bool says = expected.find("; ") != std::string::npos;
+    throw ReadError("input " + slot.name + ": " + given + " given, the " + side.word + " takes " + expected +
+                    (says ? "" : "; give inputs that fit, or export the models for these"));
 }
 
 // --- the first dimension --------------------------------------------------------------------------
@@ -81,16 +83,22 @@ public:
                                 std::to_string(m_size));
         if (samples < m_size)
             throw ReadError("the programs take batches of " + std::to_string(m_size) + ", the inputs have only " +
-                            std::to_string(samples) + (samples == 1 ? " sample" : " samples") + " in all");
+                            std::to_string(samples) + (samples == 1 ? " sample" : " samples") + " in all; give more");
         const std::size_t before = m_batches.size();
-        rebuild();
-        const std::int64_t left = samples - static_cast<std::int64_t>(m_batches.size()) * m_size;
-        std::string note =
-            std::to_string(samples) + " samples in " + std::to_string(before) + (before == 1 ? " batch" : " batches") +
-            (m_batches.size() > before ? " split into " : " joined into ") + std::to_string(m_batches.size()) +
-            (m_batches.size() == 1 ? " batch" : " batches") + " of " + std::to_string(m_size);
-        if (left != 0)
-            note += "; " + std::to_string(left) + " left over and not used";
+        const bool joined = rebuild();
+        const std::int64_t used = static_cast<std::int64_t>(m_batches.size()) * m_size;
+        const auto counted = [](std::int64_t count, const char *one, const char *many) {
+            return std::to_string(count) + " " + (count == 1 ? one : many);
+        };
+        std::string note = counted(samples, "sample", "samples") + " in " +
+                           counted(static_cast<std::int64_t>(before), "batch", "batches") +
+                           (joined ? " joined and split into " : " split into ") +
+                           counted(static_cast<std::int64_t>(m_batches.size()), "batch", "batches") + " of " +
+                           std::to_string(m_size) + ", the size that the programs fix";
+        if (used != samples)
+            note += "; the last " +
+                    (samples - used == 1 ? "sample is" : counted(samples - used, "sample", "samples") + " are") +
+                    " left over and not used";
         notes.push_back(std::move(note));
     }
 
@@ -136,12 +144,14 @@ private:
                "shape " + shapeText(side.slots[i].meta->sizes));
     }
 
-    void rebuild()
+    // True when batches had to be put together first.
+    bool rebuild()
     {
         const bool join = std::any_of(m_batches.begin(), m_batches.end(),
                                       [&](const InputBatch &batch) { return samplesOf(batch) % m_size != 0; });
         std::vector<InputBatch> sources = m_batches;
-        if (join && m_batches.size() > 1)
+        const bool together = join && m_batches.size() > 1;
+        if (together)
             sources = {joined()};
         m_batches.clear();
         for (const InputBatch &source : sources)
@@ -153,6 +163,7 @@ private:
                         batch[i] = source[i].toTensor().narrow(0, at, m_size).contiguous();
                 m_batches.push_back(std::move(batch));
             }
+        return together;
     }
     [[nodiscard]] InputBatch joined() const
     {
@@ -171,7 +182,7 @@ private:
                                                       : batch[i] == all[i];
                 if (!same)
                     throw ReadError("batches cannot be joined to " + std::to_string(m_size) + " samples: input " +
-                                    m_reference.slots[i].name + " differs between them");
+                                    m_reference.slots[i].name + " differs between them; give batches of that size");
             }
         }
         return all;
@@ -204,7 +215,7 @@ void makeNumbers(const std::vector<InputSlot> &slots, std::vector<InputBatch> &b
             const at::Tensor &tensor = batch[i].toTensor();
             if (tensor.dim() != 0)
                 throw ReadError("input " + slots[i].name + ": an array of shape " + shapeText(tensor.sizes()) +
-                                " given, the model takes a number");
+                                " given, the model takes a number; give an array without dimensions");
             const at::Scalar number = tensor.item();
             if (number.isBoolean())
                 batch[i] = number.toBool();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Batches for a comparison: read, checked against both signatures, split or joined along the first dimension.
+#include <algorithm>
 #include <filesystem>
 #include <new>
 #include <optional>
+#include <span>
 
 #include <c10/util/Exception.h>
 
@@ -24,9 +26,10 @@ std::string baseName(const std::string &path)
 
 // --- what a report says about them ----------------------------------------------------------------
 
-void describe(const std::vector<InputBatch> &batches, InputsInfo &info)
+void describe(std::span<const InputBatch> batches, InputsInfo &info)
 {
     Sha256 hash;
+    info.samples = 0;
     for (const InputBatch &batch : batches) {
         std::optional<std::int64_t> samples;
         for (const c10::IValue &value : batch) {
@@ -50,13 +53,15 @@ void describe(const std::vector<InputBatch> &batches, InputsInfo &info)
 }
 
 std::vector<InputBatch> chooseBatches(const InputRequest &request, const ModelSide &reference,
-                                      const ModelSide &candidate, InputsInfo &info, ReadControl &control)
+                                      const ModelSide &candidate, LoadedInputs &inputs, ReadControl &control)
 {
+    InputsInfo &info = inputs.m_info;
     if (!request.files.empty()) {
         GivenInputs given = readInputFiles(request.files, reference.model, control);
         for (const std::string &file : request.files)
             info.source += (info.source.empty() ? "" : ", ") + baseName(file);
         info.notes = std::move(given.notes);
+        inputs.m_files = std::move(given.files);
         if (request.random)
             info.notes.emplace_back("--random is ignored: inputs are given");
         return std::move(given.batches);
@@ -78,6 +83,15 @@ std::vector<InputBatch> chooseBatches(const InputRequest &request, const ModelSi
     info.source = "random, seed " + std::to_string(*request.random);
     info.notes.emplace_back("random inputs rank layers differently from real data: normal numbers, integers 0 and 1");
     return {randomBatch(reference.slots, *request.random)};
+}
+
+bool holdsAny(const MappedFile &file, const std::vector<InputBatch> &batches)
+{
+    return std::any_of(batches.begin(), batches.end(), [&file](const InputBatch &batch) {
+        return std::any_of(batch.begin(), batch.end(), [&file](const c10::IValue &value) {
+            return value.isTensor() && value.toTensor().has_storage() && file.holds(value.toTensor().const_data_ptr());
+        });
+    });
 }
 
 // Both must take the same inputs; Incomparable when they do not.
@@ -109,7 +123,7 @@ std::shared_ptr<const LoadedInputs> read(const InputRequest &request, const Mode
                                          const ModelSide &candidate, ReadControl &control)
 {
     auto inputs = std::make_shared<LoadedInputs>();
-    std::vector<InputBatch> batches = chooseBatches(request, reference, candidate, inputs->m_info, control);
+    std::vector<InputBatch> batches = chooseBatches(request, reference, candidate, *inputs, control);
     if (batches.empty())
         throw ReadError("there are no batches in the inputs");
     makeNumbers(reference.slots, batches);
@@ -125,11 +139,26 @@ std::shared_ptr<const LoadedInputs> read(const InputRequest &request, const Mode
         checkSymbols(batch, candidate);
     }
     describe(batches, inputs->m_info);
+    for (const auto &file : inputs->m_files)
+        if (file->changed())
+            throw ReadError("the file changed while it was read; give it again when it is written", file->path());
+    std::erase_if(inputs->m_files, [&batches](const auto &file) { return !holdsAny(*file, batches); });
     inputs->m_batches = std::move(batches);
     return inputs;
 }
 
 } // namespace
+
+InputsInfo LoadedInputs::infoOf(std::size_t batches) const
+{
+    if (batches >= m_batches.size())
+        return m_info;
+    InputsInfo info = m_info;
+    describe(std::span(m_batches).first(batches), info);
+    info.notes.push_back("only the first " + std::to_string(batches) + " of " + std::to_string(m_batches.size()) +
+                         " batches were run");
+    return info;
+}
 
 Result<std::shared_ptr<const LoadedInputs>> readInputs(const InputRequest &request, const LoadedModel &reference,
                                                        const LoadedModel &candidate, std::stop_token stop)
@@ -147,7 +176,7 @@ Result<std::shared_ptr<const LoadedInputs>> readInputs(const InputRequest &reque
             return read(request, ours, theirs, control);
         } catch (const ReadError &error) {
             // Errors of a file name it themselves.
-            Error result = error.toError(where);
+            Error result = error.toError(where, "save the inputs again with torch.save or numpy");
             if (!error.member().empty())
                 result.where = error.member();
             if (nothing)

@@ -63,8 +63,8 @@ public:
     [[nodiscard]] const SiteTable *plannedSites() const override { return m_planned ? &m_planned->table : nullptr; }
 
     std::shared_ptr<const MappedFile> m_file; // null for models that do not come from a file
-    // Weights lie in the file's mapping and the file is no longer the one that was opened: they may be wrong, and
-    // pages that are gone kill the process. Looks at the file's size and time.
+    // Weights lie in the file's mapping and the file is no longer the one that was opened: they may be wrong. Looks at
+    // the file's size and time, and at whether pages of it were gone.
     [[nodiscard]] bool fileChanged() const;
 
     [[nodiscard]] const at::Tensor &tensor(ValueId input) const { return m_tensors[input.get()]; }

@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/readers/mapping_faults.h"
 
 namespace dblame
 {
@@ -26,8 +29,9 @@ struct Bytes {
 };
 
 // A whole file in a private, writable mapping: in-place operators on mapped weights change private pages,
-// never the file. A file that another process shortens raises SIGBUS on access, hence small payloads are
-// copied by the readers and changed() tells whether the file is still the one that was opened.
+// never the file. Of a file that another process shortens, zeros are read (mapping_faults.h); one that is written over
+// gives other numbers. Hence small payloads are copied by the readers, and changed() tells whether the file is still
+// the one that was opened.
 class MappedFile
 {
 public:
@@ -38,8 +42,11 @@ public:
     MappedFile &operator=(const MappedFile &) = delete;
 
     [[nodiscard]] std::size_t size() const { return m_size; }
-    // Size or modification time differ from those at opening, or the file is gone.
+    // Size or modification time differ from those at opening, the file is gone, or pages of it were.
     [[nodiscard]] bool changed() const;
+    [[nodiscard]] const std::string &path() const { return m_path; }
+    // Whether an address lies in the mapping.
+    [[nodiscard]] bool holds(const void *address) const;
     [[nodiscard]] static Bytes bytes(const std::shared_ptr<const MappedFile> &file);
 
 private:
@@ -49,6 +56,7 @@ private:
     void *m_data = nullptr;
     std::size_t m_size = 0;
     std::int64_t m_seconds = 0, m_nanoseconds = 0; // modification time at opening
+    std::optional<GuardedMapping> m_guard;
 };
 
 } // namespace dblame

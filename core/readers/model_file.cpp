@@ -61,6 +61,8 @@ std::shared_ptr<const LoadedModel> open(const Target &target, ReadControl &contr
     model->m_info.path = target.file;
     model->m_info.bytes = bytes.size;
     model->m_info.sha256 = hashOf(bytes, control);
+    if (file->changed())
+        throw ReadError("the file changed while it was read; open it again when it is written");
     return model;
 }
 
@@ -76,7 +78,7 @@ Result<std::shared_ptr<const LoadedModel>> readModel(const std::string &path, co
     } catch (const ReadCancelled &) {
         return fail(ErrorCode::Cancelled, target.file, "loading was cancelled");
     } catch (const ReadError &error) {
-        return tl::unexpected(error.toError(target.file));
+        return tl::unexpected(error.toError(target.file, "export the model again, or get another copy of the file"));
     } catch (const c10::Error &error) {
         return fail(ErrorCode::Unreadable, target.file, error.what_without_backtrace(), error.what());
     } catch (const std::bad_alloc &) {

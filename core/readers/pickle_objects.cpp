@@ -241,7 +241,7 @@ PickleValue PickleObjects::tensor(bool typeGiven, const std::vector<PickleValue>
     const PickleValue &storage = argument(arguments, 0, Kind::Storage, "storage of a tensor");
     const std::size_t metadata = typeGiven ? 7 : 6;
     if (arguments.size() > metadata && arguments[metadata].kind == Kind::Dict && !arguments[metadata].items->empty())
-        throw ReadError("a tensor is a conjugate or negative view: save it after .resolve_conj().resolve_neg()");
+        throw ReadError("a tensor is a conjugate or negative view; save it after .resolve_conj().resolve_neg()");
     const at::ScalarType type = typeGiven ? argument(arguments, 6, Kind::DType, "dtype").type : storage.type;
     PickleValue value;
     value.kind = Kind::Tensor;

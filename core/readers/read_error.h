@@ -20,9 +20,13 @@ public:
     {
     }
     [[nodiscard]] const std::string &member() const { return m_member; }
-    [[nodiscard]] Error toError(const std::string &file) const
+    // `remedy`: what to do where the message does not say so itself, after a semicolon.
+    [[nodiscard]] Error toError(const std::string &file, const char *remedy) const
     {
-        return Error{ErrorCode::Unreadable, m_member.empty() ? file : file + ": " + m_member, what(), {}};
+        std::string message = what();
+        if (message.find("; ") == std::string::npos)
+            message += std::string("; ") + remedy;
+        return Error{ErrorCode::Unreadable, m_member.empty() ? file : file + ": " + m_member, std::move(message), {}};
     }
 
 private:

@@ -26,7 +26,10 @@ class LoadedInputs final : public InputSet
 public:
     InputsInfo m_info;
     std::vector<std::vector<c10::IValue>> m_batches;
+    std::vector<std::shared_ptr<const MappedFile>> m_files; // whose mappings hold some of the batches
     [[nodiscard]] const InputsInfo &info() const override { return m_info; }
+    // The same for a run on the first batches only: counts and hash are of what is used. May throw c10::Error.
+    [[nodiscard]] InputsInfo infoOf(std::size_t batches) const;
 };
 
 // Reads, checks against both signatures, and splits or joins along a fixed first dimension where only

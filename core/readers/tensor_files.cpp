@@ -39,7 +39,7 @@ public:
             expect(':');
             if (key == "descr") {
                 if (peek() == '[')
-                    throw ReadError("structured arrays are not supported: save plain arrays");
+                    throw ReadError("structured arrays are not supported; save plain arrays");
                 descr = quoted();
                 hasDescr = true;
             } else if (key == "fortran_order") {
@@ -137,7 +137,7 @@ NpyType npyType(const std::string &descr)
         {"c8", {at::kComplexFloat, 4}}, {"c16", {at::kComplexDouble, 8}},
     };
     if (descr.size() > 1 && descr[1] == 'O')
-        throw ReadError("object arrays hold pickled Python objects and are not read: save plain arrays");
+        throw ReadError("object arrays hold pickled Python objects and are not read; save plain arrays");
     if (descr.size() < 3 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos)
         throw ReadError("the .npy type " + printable(descr) + " is not supported");
     const auto found = types.find(std::string_view(descr).substr(1));
@@ -300,7 +300,9 @@ std::vector<NamedTensor> readSafeTensors(const Bytes &bytes)
 
 TensorFile readTensorFile(const std::string &path, ReadControl &control)
 {
-    const Bytes bytes = MappedFile::bytes(MappedFile::open(path));
+    TensorFile file;
+    file.file = MappedFile::open(path);
+    const Bytes bytes = MappedFile::bytes(file.file);
     std::optional<ZipArchive> archive;
     if (ZipArchive::looksLikeZip(bytes)) {
         // Arrays may be deflated, and zeros deflate a thousandfold.
@@ -309,7 +311,6 @@ TensorFile readTensorFile(const std::string &path, ReadControl &control)
         limits.ratio = 1100;
         archive.emplace(bytes, limits);
     }
-    TensorFile file;
     switch (recognize(bytes, archive ? &*archive : nullptr)) {
     case FileKind::Npy:
         file.kind = TensorFile::Kind::Npy;
@@ -326,15 +327,15 @@ TensorFile readTensorFile(const std::string &path, ReadControl &control)
         file.pickled = readTorchSave(*archive, {}, &control);
         return file;
     case FileKind::LegacyTorchSave:
-        throw ReadError("the old torch.save format (before torch 1.6): load and save it again with torch 1.6 or later");
+        throw ReadError("the old torch.save format (before torch 1.6); load and save it again with torch 1.6 or later");
     case FileKind::PlainPickle:
-        throw ReadError("a plain Python pickle is never loaded because it runs code: save with torch.save or numpy");
+        throw ReadError("a plain Python pickle is never loaded because it runs code; save with torch.save or numpy");
     case FileKind::Pt2Archive:
     case FileKind::Pt2Flat:
     case FileKind::TorchScript:
-        throw ReadError("this is a model, not an input file (.pt, .npz, .npy or .safetensors)");
+        throw ReadError("this is a model, not an input file; give .pt, .npz, .npy or .safetensors");
     default:
-        throw ReadError("no known input file: give .pt (torch.save), .npz, .npy or .safetensors");
+        throw ReadError("no known input file; give .pt (torch.save), .npz, .npy or .safetensors");
     }
 }
 

@@ -3,6 +3,7 @@
 // Files with tensors: .npy, .npz, .safetensors and torch.save, recognized by content.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,9 @@ struct NamedTensor {
 struct TensorFile {
     enum class Kind { Npy, Named, Pickled };
     Kind kind = Kind::Named;
-    std::vector<NamedTensor> arrays; // Npy: one; Named (.npz, .safetensors): all, in file order
-    PickleDocument pickled;          // Pickled
+    std::vector<NamedTensor> arrays;        // Npy: one; Named (.npz, .safetensors): all, in file order
+    PickleDocument pickled;                 // Pickled
+    std::shared_ptr<const MappedFile> file; // large tensors lie in its mapping
 };
 
 // Throws ReadError: damaged, object or structured arrays, another kind of file.

@@ -14,8 +14,8 @@ namespace dblame
 {
 
 // One storage over a whole payload. Payloads of 16 MiB and more that lie 64-byte aligned in a file's mapping
-// stay there (the storage keeps the mapping alive); others are copied, because a file that is shortened while
-// mapped kills the process, and kernels may not read unaligned elements.
+// stay there (the storage keeps the mapping alive); others are copied, because a file that changes while
+// mapped takes its values along, and kernels may not read unaligned elements.
 struct Payload {
     c10::Storage storage;
     std::size_t size = 0; // bytes

@@ -74,7 +74,7 @@ PickleDocument readTorchSave(const ZipArchive &archive, const std::string &name,
 {
     try {
         if (archive.has("byteorder") && archive.read("byteorder").text() != "little")
-            throw ReadError("big-endian archive: save it on a little-endian machine");
+            throw ReadError("big-endian archive; save it on a little-endian machine");
         const Bytes pickle = archive.read("data.pkl", control);
         const StorageSource storages = [&](const std::string &key) {
             const ZipArchive::Member *member = archive.find("data/" + key);

@@ -205,7 +205,7 @@ void ZipArchive::locateData(Member &member, std::uint64_t localOffset, std::uint
         throw ReadError("member " + who + " declares " + std::to_string(member.size) +
                         " bytes, the file is smaller; copy or download it again");
     if (localOffset > directory || number<std::uint32_t>(localOffset) != kLocalHeader)
-        throw ReadError("member " + who + " has no local header; the directory of the archive is damaged");
+        throw ReadError("member " + who + " has no local header, the directory of the archive is damaged");
     const std::uint64_t nameLength = number<std::uint16_t>(localOffset + 26);
     const std::uint64_t extraLength = number<std::uint16_t>(localOffset + 28);
     member.offset = localOffset + kLocalSize + nameLength + extraLength;

@@ -147,7 +147,8 @@ TEST(ReadersInputs, WhatDoesNotFitIsSaidWithNamesAndShapes)
     const auto model = makeModel(kTwo);
     EXPECT_THAT(errorOf(load({"missing_name.pt"}, *model)), HasSubstr("input b is not among the arrays (a); the model "
                                                                       "takes 2 inputs (a, b)"));
-    EXPECT_THAT(errorOf(load({"a.npy"}, *model)), HasSubstr("1 arrays given, the model takes 2 inputs (a, b)"));
+    EXPECT_THAT(errorOf(load({"a.npy"}, *model)),
+                HasSubstr("1 array given, the model takes 2 inputs (a, b); give one per input"));
     EXPECT_THAT(errorOf(load({"three_tensors.pt"}, *model)), HasSubstr("batch 0 has 3 values"));
     EXPECT_THAT(errorOf(load({"empty_list.pt"}, *model)), HasSubstr("empty list"));
     EXPECT_THAT(errorOf(load({"double.pt"}, *model)),
@@ -171,7 +172,8 @@ TEST(ReadersInputs, SplitsToTheFixedFirstDimension)
     ASSERT_TRUE(inputs.has_value()) << errorOf(inputs);
     EXPECT_THAT(firsts(**inputs, 0), ElementsAre(0, 3, 200, 203, 400, 403));
     EXPECT_THAT(firsts(**inputs, 1), ElementsAre(100, 103, 300, 303, 500, 503));
-    EXPECT_THAT((*inputs)->info().notes, ElementsAre("6 samples in 3 batches split into 6 batches of 1"));
+    EXPECT_THAT((*inputs)->info().notes,
+                ElementsAre("6 samples in 3 batches split into 6 batches of 1, the size that the programs fix"));
     EXPECT_EQ((*inputs)->info().samples, 6);
     // The same elements in the same order for one input; interleaved by batch for two.
     const auto whole = load({"three_tensors.pt"}, *makeModel({{"x", {2, 3}}}));
@@ -188,8 +190,10 @@ TEST(ReadersInputs, JoinsToTheFixedFirstDimension)
     const at::Tensor a = (*inputs)->m_batches[0][0].toTensor();
     EXPECT_EQ(a.sizes().vec(), (std::vector<std::int64_t>{4, 3}));
     EXPECT_EQ(a[2][0].item<double>(), 200.0);
-    EXPECT_THAT((*inputs)->info().notes,
-                ElementsAre("6 samples in 3 batches joined into 1 batch of 4; 2 left over and not used"));
+    EXPECT_THAT(
+        (*inputs)->info().notes,
+        ElementsAre("6 samples in 3 batches joined and split into 1 batch of 4, the size that the programs fix; "
+                    "the last 2 samples are left over and not used"));
     EXPECT_THAT(errorOf(load({"two_tensors.pt"}, *model)), HasSubstr("batches of 4, the inputs have only 2 samples"));
     const auto five = load({"batches.pt"}, *makeModel({{"a", {3, 3}}, {"b", {3, 3}}}));
     ASSERT_TRUE(five.has_value()) << errorOf(five);
