@@ -293,7 +293,8 @@ public:
     }
 
     // What each site does from now on, and its numbers for the table.
-    Result<void> finish(PlannedSites &planned, QuantizedModel &result)
+    // `observed`: activations were looked at, so an observer that saw nothing is worth a word.
+    Result<void> finish(PlannedSites &planned, QuantizedModel &result, bool observed)
     {
         std::vector<std::shared_ptr<const Qparams>> qparams(m_observers.size());
         for (std::size_t i = 0; i < m_observers.size(); ++i) {
@@ -304,7 +305,7 @@ public:
             auto chosen = m_observers[i]->qparams();
             if (!chosen)
                 return fail(chosen.error().code, nameOf(i), chosen.error().text());
-            for (const std::string &note : chosen->notes)
+            for (const std::string &note : observed ? chosen->notes : std::vector<std::string>{})
                 result.warnings.push_back(nameOf(i) + ": " + note);
             for (DefectNote &defect : qparamDefects(*chosen, spec)) {
                 defect.text = nameOf(i) + ": " + defect.text;
@@ -538,7 +539,7 @@ Result<QuantizedModel> placeAndCalibrate(const FloatForm &form, Placement placem
         result.calibrationBatches = static_cast<std::int64_t>(all);
     }
     auto planned = std::make_shared<PlannedSites>(*model->m_planned);
-    if (auto done = calibrated.finish(*planned, result); !done)
+    if (auto done = calibrated.finish(*planned, result, !options.weightsOnly); !done)
         return tl::unexpected<Error>(done.error());
     assignGroups(*model, planned->table);
     model->m_planned = std::move(planned);
