@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/engine/quantizer_support.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 #include <ATen/ops/empty.h>
@@ -87,6 +91,42 @@ at::Tensor tensorOf(const std::vector<float> &values)
     at::Tensor x = at::empty({static_cast<std::int64_t>(values.size())}, at::kFloat);
     std::copy(values.begin(), values.end(), x.mutable_data_ptr<float>());
     return x;
+}
+
+const nlohmann::json &peerSequences()
+{
+    static const nlohmann::json data = [] {
+        std::ifstream in(DBLAME_TEST_DATA "/quantizer/peer_sequences.json");
+        return nlohmann::json::parse(in);
+    }();
+    return data;
+}
+
+at::Tensor numbers(std::uint64_t seed, std::int64_t n)
+{
+    at::Tensor x = at::empty({n}, at::kFloat);
+    std::uint64_t state = seed;
+    for (std::int64_t i = 0; i < n; ++i) {
+        state += 0x9E3779B97F4A7C15U;
+        std::uint64_t z = state;
+        z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+        z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+        z ^= z >> 31U;
+        x.mutable_data_ptr<float>()[i] = static_cast<float>(z >> 40U) / 0x1p23F - 1.0F;
+    }
+    return x;
+}
+
+std::string hashOf(const at::Tensor &t)
+{
+    const at::Tensor c = t.contiguous();
+    const auto *bytes = static_cast<const unsigned char *>(c.const_data_ptr());
+    std::uint64_t value = 0xCBF29CE484222325U;
+    for (std::size_t i = 0; i < c.nbytes(); ++i)
+        value = (value ^ bytes[i]) * 0x100000001B3U;
+    std::array<char, 17> text{};
+    std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+    return text.data();
 }
 
 double snrDb(const at::Tensor &x, const at::Tensor &y)

@@ -4,6 +4,7 @@
 // and coreai-opt gave on tensors that are defined by formula.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,6 +36,11 @@ template <class T>
 // Elements in row-major order, as doubles.
 [[nodiscard]] std::vector<double> elements(const at::Tensor &t);
 [[nodiscard]] at::Tensor tensorOf(const std::vector<float> &values);
+
+// tests/data/quantizer/peer_sequences.json and the generator of make_peer_sequences.py beside it.
+[[nodiscard]] const nlohmann::json &peerSequences();
+[[nodiscard]] at::Tensor numbers(std::uint64_t seed, std::int64_t n); // float32 in [-1, 1)
+[[nodiscard]] std::string hashOf(const at::Tensor &t);                // 64-bit FNV-1a of the elements' bytes
 
 // The presets' and coreai-opt's spec.
 [[nodiscard]] TensorSpec xnnpackActivation(ObserverKind observer);
