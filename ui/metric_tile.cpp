@@ -40,7 +40,8 @@ MetricTile::MetricTile(QWidget *parent) : QFrame(parent), m_name(new QLabel(this
     m_name->setProperty("role", "mute");
     m_value->setProperty("role", "value");
     m_value->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    m_value->setMinimumWidth(0);
+    for (QLabel *label : {m_name, m_value})
+        label->setMinimumWidth(1); // they show what fits: they ask for nothing
     auto *layout = new QVBoxLayout(this);
     layout->setContentsMargins(8, 4, 4, 4);
     layout->setSpacing(0);
