@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,10 +20,13 @@ namespace dblame
 enum class RowStatus { Pending, Ok, Exact, Mismatch, NotFloat, ShapeMismatch, Failed, NotComputed };
 [[nodiscard]] const char *rowStatusName(RowStatus status); // "ok", "exact", "mismatch", "not_float", ...
 
+inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
 // Figures of one pair over all batches so far (pooled sums in fp64, docs/metrics.md).
 struct Metrics {
-    double snrDb = 0;  // signal = reference: 10 log10(sum r^2 / sum (r-c)^2); +inf equal, -inf silent reference
-    double sqnrDb = 0; // signal = candidate: 10 log10(sum c^2 / sum (r-c)^2), torchao's convention
+    // NaN where there is no figure: nothing was computed, or the values are no floats.
+    double snrDb = kNoFigure;  // signal = reference: 10 log10(sum r^2 / sum (r-c)^2); +inf equal, -inf silent reference
+    double sqnrDb = kNoFigure; // signal = candidate: 10 log10(sum c^2 / sum (r-c)^2), torchao's convention
     double mse = 0, mae = 0, maxAbs = 0;
     double cosine = 0; // sum rc / sqrt(sum r^2 sum c^2); nan when one side is all zero
     double bias = 0;   // mean of c - r
@@ -38,7 +42,8 @@ struct ChannelMetrics {
     double signal = 0; // sum r^2
 };
 
-// Counts of both sides (and of the error) on common edges: edges.size() == counts + 1.
+// Counts of both sides (and of the error) on common edges: edges.size() == counts + 1. Exact ones are whole numbers of
+// elements, edges[i] <= x < edges[i + 1]; sampled ones are estimates, spread over the bars that a bin of bits touches.
 struct Histogram {
     std::vector<double> edges;
     std::vector<double> reference, candidate; // counts (sampled counts scaled up to all elements)
@@ -98,7 +103,7 @@ struct RunReport {
     std::vector<NodeReport> rows;                  // one per pair of the alignment, in its order
     std::optional<Drop> largestDrop;               // by order
     std::optional<Drop> largestFlowDrop;           // by data flow
-    std::vector<double> outputSnrDb, outputSqnrDb; // per user output of the reference that is paired
+    std::vector<double> outputSnrDb, outputSqnrDb; // per tensor that the reference returns; NaN without a figure
     std::vector<std::string> skipped;              // ids of sites (and edges) that were off
     std::vector<std::string> changed;              // "block.conv1/weight=int4:sym:channel"
     std::vector<std::string> warnings;

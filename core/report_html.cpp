@@ -114,13 +114,14 @@ std::string textCell(const std::string &text, const char *style = "")
     return "<td" + std::string(style) + ">" + escaped(text) + "</td>";
 }
 
+// Of the channels that have a number.
 std::optional<double> worstChannel(const ReportRow &row)
 {
-    if (row.channels.empty())
-        return std::nullopt;
-    return std::min_element(row.channels.begin(), row.channels.end(),
-                            [](const auto &a, const auto &b) { return a.snrDb < b.snrDb; })
-        ->snrDb;
+    std::optional<double> worst;
+    for (const auto &channel : row.channels)
+        if (!std::isnan(channel.snrDb) && !(worst && *worst <= channel.snrDb))
+            worst = channel.snrDb;
+    return worst;
 }
 
 std::string tableRow(const Report &report, const ReportRow &row, bool channels)

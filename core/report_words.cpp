@@ -21,7 +21,8 @@ std::string decibels(const std::vector<double> &values)
 {
     std::string text;
     for (const double v : values)
-        text += (text.empty() ? "" : ", ") + fixedText(v, 2) + (std::isfinite(v) ? " dB" : "");
+        text += (text.empty() ? "" : ", ") +
+                (std::isnan(v) ? "no figure" : fixedText(v, 2) + (std::isfinite(v) ? " dB" : ""));
     return text;
 }
 
@@ -79,7 +80,7 @@ std::string engine(const Report &report)
 
 std::string outputs(const Report &report)
 {
-    if (report.outputSnrDb.empty())
+    if (std::all_of(report.outputSnrDb.begin(), report.outputSnrDb.end(), [](double v) { return std::isnan(v); }))
         return "no output could be compared";
     return std::string("output") + (report.outputSnrDb.size() == 1 ? "" : "s") + " SNR " +
            decibels(report.outputSnrDb) + " (SQNR " + decibels(report.outputSqnrDb) + ")";

@@ -77,17 +77,17 @@ void PairComparison::finish(RunReport &report, const EditSet &edits, const RunOp
     report.threads = options.threads;
     report.cpu = at::get_cpu_capability();
     report.libtorch = TORCH_VERSION;
-    report.inputs = m_inputs->info();
+    report.inputs = m_inputs->infoOf(static_cast<std::size_t>(batchCount(options)));
     report.skipped = m_planner.offIds(edits);
     report.changed = m_planner.changedIds(edits);
     for (const auto &output : m_reference->graph().outputs) {
-        if (output.kind != OutputKind::User || !output.value.valid())
+        if (output.kind != OutputKind::User || !output.value.valid() || !m_reference->graph().value(output.value).meta)
             continue;
         const auto row = m_alignment.rowOfRef[output.value.get()];
-        if (row < 0)
-            continue;
-        report.outputSnrDb.push_back(report.rows[static_cast<std::size_t>(row)].metrics.snrDb);
-        report.outputSqnrDb.push_back(report.rows[static_cast<std::size_t>(row)].metrics.sqnrDb);
+        const NodeReport *figures = row < 0 ? nullptr : &report.rows[static_cast<std::size_t>(row)];
+        const bool hasDb = figures && (figures->status == RowStatus::Ok || figures->status == RowStatus::Exact);
+        report.outputSnrDb.push_back(hasDb ? figures->metrics.snrDb : kNoFigure);
+        report.outputSqnrDb.push_back(hasDb ? figures->metrics.sqnrDb : kNoFigure);
     }
     findDrops(report, m_alignment, m_reference->graph(), options.signal);
     addWarnings(report, edits);
@@ -97,15 +97,11 @@ void PairComparison::addWarnings(RunReport &report, const EditSet &edits) const
 {
     for (const std::string &note : m_alignment.notes)
         report.warnings.push_back(note);
-    for (const std::string &note : m_inputs->info().notes)
+    for (const std::string &note : report.inputs.notes)
         report.warnings.push_back(note);
     for (const auto &program : {m_refProgram, m_candProgram})
         for (const std::string &note : program->notes())
             report.warnings.push_back(program->model().info().path + ": " + note);
-    for (const auto &model : {m_reference, m_candidate})
-        if (model->fileChanged())
-            report.warnings.push_back(model->info().path + ": the file has changed since it was opened, its weights "
-                                                           "may be wrong; open it again");
     const Plan plan = m_planner.plan(edits);
     for (const PlannedChange &change : plan.changes)
         if (change.kind == ChangeKind::Refused)
