@@ -35,11 +35,16 @@ struct AlignedPair {
     RowKind kind = RowKind::Activation;
     ValueId ref;                    // the row's reference value (name, module and operator come from it)
     ValueId cand;                   // the candidate value before its output site
-    ValueId refCompared;            // what is compared: ref, or the value after a folded norm
+    ValueId refCompared;            // what is compared: ref, or the value after a folded norm, and after the
+                                    // reference's own output or weight site where it is quantized itself
     ValueId candCompared;           // what is compared: cand, or the value after its output site
     ValueId refFromCandidate;       // Weight rows of a norm that the candidate rewrote (W·sf): the row compares this
                                     // value of the candidate, the site's own float input, with the site's result
     ValueId candAfter;              // value after the consumers' input site where only those follow; invalid otherwise
+    ValueId refBefore;              // what is compared with `cand` and named before_site_db: refCompared before the
+                                    // reference's own site; invalid where it has none
+    ValueId refAfter;               // what is compared with candAfter: refCompared after the input site of its own
+                                    // consumers; invalid where it has none
     SiteId site;                    // output or weight site on the candidate side; invalid when there is none
     std::vector<SiteId> inputSites; // the consumers' input sites
     Rung rung = Rung::Name;
@@ -72,6 +77,12 @@ struct Alignment {
     std::vector<std::string> notes;      // "4 batch norms folded into the convolutions before them"
     int shapeMismatches = 0;
 };
+
+// The reference's value that a row's figures are of: what `ref` is, after the reference's own site where it has one.
+[[nodiscard]] inline ValueId namedReference(const AlignedPair &pair)
+{
+    return pair.refBefore.valid() ? pair.refCompared : pair.ref;
+}
 
 // Pairs two graphs. `hand` pairs win over every rung; one that names no value is reported in notes.
 [[nodiscard]] Alignment align(const Model &reference, const Model &candidate, const SiteTable &candidateSites,

@@ -83,16 +83,20 @@ public:
             m_result.folds.push_back({conv, norm, m_ref.value(m_ref.node(norm).outputValues().front()).name});
         }
         collectOperands();
+        pairConstantOutputs();
         stored();
         inputs();
         activations();
         unmatchedCandidate();
         if (!m_result.folds.empty())
-            m_result.notes.push_back(std::to_string(m_result.folds.size()) + " batch norm" +
-                                     (m_result.folds.size() == 1 ? "" : "s") +
-                                     " folded: the candidate has them inside its convolutions, so those are compared "
-                                     "after the reference's norm");
+            m_result.notes.push_back(m_result.folds.size() == 1
+                                         ? "1 batch norm folded: the candidate has it inside its convolution, so that "
+                                           "is compared after the reference's norm"
+                                         : std::to_string(m_result.folds.size()) +
+                                               " batch norms folded: the candidate has them inside its convolutions, "
+                                               "so those are compared after the reference's norms");
         noteArguments();
+        noteQuantizers();
         if (m_result.pairs.empty())
             m_result.notes.push_back("nothing could be paired: the two files seem to hold different models");
         fillTables();
@@ -139,7 +143,8 @@ private:
             if (graph.input(value))
                 return value;
             if (const SiteId site = sites.siteOfResult(value); site.valid()) {
-                value = sites.site(site).source;
+                const QuantSite &found = sites.site(site);
+                value = found.source.valid() ? found.source : found.stored;
                 if (!value.valid())
                     return {};
                 continue;
@@ -192,6 +197,8 @@ private:
         else
             return false;
         row.refCompared = operand.refCompared;
+        if (row.refCompared != row.ref)
+            row.refBefore = row.ref;
         row.rung = m_state.how.at(operand.reader).rung;
         row.reason = "read by the paired " + m_ref.node(operand.reader).name;
         if (const auto fold = m_foldIndex.find(operand.reader); fold != m_foldIndex.end()) {
@@ -235,8 +242,9 @@ private:
                                   other.kind == InputKind::TensorConstant;
             if (!isStored || other.target != input.target || !other.value.valid())
                 continue;
-            // The float original of a folded weight lies unread in converted files: no partner for a weight in use.
-            if (m_cand.readers(other.value).empty() && !m_ref.readers(input.value).empty())
+            // The float original of a folded weight lies unread in converted files: no partner for a weight in use,
+            // on either side.
+            if (m_cand.readers(other.value).empty() != m_ref.readers(input.value).empty())
                 continue;
             row.cand = row.candCompared = other.value;
             row.rung = Rung::Name;
@@ -252,7 +260,7 @@ private:
         const auto &meta = m_ref.value(row.ref).meta;
         if (meta && meta->sizes.size() >= 2) {
             row.channelAxis = 0;
-            for (NodeId reader : m_ref.readers(row.ref))
+            for (NodeId reader : m_ref.readers(row.refCompared))
                 if (operatorFamily(m_ref.node(reader)) == "conv_transpose")
                     row.channelAxis = 1;
             if (row.site.valid() && m_state.cand.sites.site(row.site).spec.granularity == Granularity::PerChannel)
@@ -270,8 +278,11 @@ private:
             if (m_state.ref.pair[reader.get()] < 0)
                 return "its reader " + m_ref.node(reader).name + " has no partner";
         }
-        return m_ref.readers(input.value).empty() ? "not read by any node, and the candidate does not hold it"
-                                                  : "no stored tensor of that name in the candidate";
+        if (!m_ref.readers(input.value).empty())
+            return "no stored tensor of that name in the candidate";
+        return hasQuantizer(m_state.ref.sites)
+                   ? "not read by any node: a float original left in the file"
+                   : "not read by any node, and no unread one of the candidate has its name";
     }
 
     // --- inputs and activations ----------------------------------------------------------------------------------
@@ -300,10 +311,14 @@ private:
     {
         for (std::size_t i = 0; i < m_ref.nodes.size(); ++i) {
             const NodeId id(i);
-            if (!m_state.ref.usable[i] || m_state.foldOf.contains(id))
+            if (m_state.foldOf.contains(id))
                 continue;
             const Node &node = m_ref.nodes[i];
             const auto outputs = node.outputValues();
+            if (!m_state.ref.usable[i]) {
+                constants(id);
+                continue;
+            }
             if (m_state.ref.pair[i] < 0) {
                 for (ValueId v : outputs)
                     if (m_ref.value(v).meta)
@@ -321,6 +336,52 @@ private:
                 addNodeRow(id, outputs[k], partners[k]);
             }
         }
+    }
+
+    // Computed from weights alone. Inside a quantizer its site stands for such values, and what both models return is
+    // paired by its place; others are listed, as on the candidate's side.
+    void constants(NodeId id)
+    {
+        if (m_state.ref.sites.siteOfNode(id).valid())
+            return;
+        for (ValueId v : m_ref.node(id).outputValues()) {
+            if (!m_ref.value(v).meta)
+                continue;
+            const auto partner = m_constantOutputs.find(v);
+            if (partner == m_constantOutputs.end()) {
+                unmatchedReference(v, "computed from weights alone");
+                continue;
+            }
+            AlignedPair row;
+            row.ref = row.refCompared = v;
+            row.cand = partner->second;
+            row.rung = Rung::Signature;
+            row.reason = "the same output, computed from weights alone";
+            addActivation(std::move(row));
+        }
+    }
+
+    void pairConstantOutputs()
+    {
+        const auto returned = [](const SideState &side) {
+            std::vector<ValueId> values;
+            for (const auto &output : side.graph.outputs)
+                if (output.kind == OutputKind::User)
+                    values.push_back(output.value);
+            return values;
+        };
+        const auto constant = [](const SideState &side, ValueId value) {
+            return value.valid() && side.graph.value(value).meta && side.graph.value(value).producer.valid() &&
+                   !side.depends[value.get()];
+        };
+        const auto refs = returned(m_state.ref);
+        const auto cands = returned(m_state.cand);
+        if (refs.size() != cands.size())
+            return;
+        for (std::size_t i = 0; i < refs.size(); ++i)
+            if (constant(m_state.ref, refs[i]) && constant(m_state.cand, cands[i]) &&
+                compatibleShapes(*m_ref.value(refs[i]).meta, *m_cand.value(cands[i]).meta, false))
+                m_constantOutputs.emplace(refs[i], cands[i]);
     }
 
     void addNodeRow(NodeId id, ValueId ref, ValueId cand)
@@ -353,9 +414,12 @@ private:
     void addActivation(AlignedPair row)
     {
         row.candCompared = row.cand;
+        // A reference with quantizers of its own: like is compared with like, raw with raw and after with after.
         if (const SiteId own = m_state.ref.sites.outputSiteOf(row.refCompared);
-            own.valid() && !m_state.ref.sites.site(own).watchesOnly)
+            own.valid() && !m_state.ref.sites.site(own).watchesOnly) {
+            row.refBefore = row.refCompared;
             row.refCompared = m_state.ref.sites.site(own).result;
+        }
         const auto &sites = m_state.cand.sites;
         if (const SiteId site = sites.outputSiteOf(row.cand); site.valid()) {
             row.site = site;
@@ -365,8 +429,12 @@ private:
         for (std::size_t i = 0; i < sites.sites.size(); ++i)
             if (sites.sites[i].role == SiteRole::Input && sites.sites[i].source == row.cand)
                 row.inputSites.push_back(SiteId(i));
-        if (row.candCompared == row.cand && !row.inputSites.empty())
+        if (row.candCompared == row.cand && !row.inputSites.empty()) {
             row.candAfter = sites.site(row.inputSites.front()).result;
+            for (const QuantSite &own : m_state.ref.sites.sites)
+                if (own.role == SiteRole::Input && own.source == row.refCompared && !row.refAfter.valid())
+                    row.refAfter = own.result;
+        }
         const bool returned = m_ref.isOutput(row.refCompared) || m_ref.isOutput(row.ref) || returnsResultOf(row.ref);
         if (returned && row.kind == RowKind::Activation)
             row.kind = RowKind::Output;
@@ -501,6 +569,27 @@ private:
                                      ": the float arithmetic differs");
     }
 
+    static bool hasQuantizer(const SiteTable &sites)
+    {
+        return std::any_of(sites.sites.begin(), sites.sites.end(), [](const QuantSite &s) { return !s.watchesOnly; });
+    }
+
+    // A candidate without a quantizer is seldom what was meant.
+    void noteQuantizers()
+    {
+        if (hasQuantizer(m_state.cand.sites))
+            return;
+        if (hasQuantizer(m_state.ref.sites))
+            m_result.notes.emplace_back("the reference is quantized and the candidate is not: the sides look swapped; "
+                                        "the reference comes first");
+        else if (!m_state.cand.sites.sites.empty())
+            m_result.notes.emplace_back("no quantizer is recognized in the candidate, only observers that watch; "
+                                        "convert it before it is exported");
+        else
+            m_result.notes.emplace_back("no quantizer is recognized in the candidate: what differs is not laid to any "
+                                        "(dblame inspect lists the operators of a file)");
+    }
+
     static std::string number(double value)
     {
         char text[32];
@@ -527,6 +616,7 @@ private:
     std::vector<int> m_axes;
     Alignment m_result;
     std::map<ValueId, Operand> m_operands;
+    std::map<ValueId, ValueId> m_constantOutputs; // reference -> candidate
     std::map<NodeId, std::int32_t> m_foldIndex;
     std::vector<char> m_usedCand;
 };

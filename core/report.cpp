@@ -78,7 +78,7 @@ std::string ReportMaker::multiOutputName(const Node &node) const
 
 void ReportMaker::names(ReportRow &row, const AlignedPair &pair) const
 {
-    row.ref = m_reference.value(pair.ref).name;
+    row.ref = m_reference.value(namedReference(pair)).name;
     const ValueId cand = pair.candCompared.valid() ? pair.candCompared : pair.cand;
     row.cand = cand.valid() ? m_candidate.value(cand).name : std::string();
     row.rung = rungName(pair.rung);

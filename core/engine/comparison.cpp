@@ -112,10 +112,14 @@ RowValues PairComparison::valuesOf(PairId id, const Program &program) const
     const auto differs = [&](ValueId other) {
         return other.valid() && program.resolve(NodeId{}, other) != program.resolve(NodeId{}, pair.candCompared);
     };
-    if (differs(pair.cand))
+    if (differs(pair.cand)) {
         values.before = pair.cand;
-    if (differs(pair.candAfter))
+        values.referenceBefore = pair.refBefore;
+    }
+    if (differs(pair.candAfter)) {
         values.after = pair.candAfter;
+        values.referenceAfter = pair.refAfter;
+    }
     return values;
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include <ATen/ops/clone.h>
 
@@ -106,6 +107,19 @@ public:
         return held.isTensor() ? held.toTensor() : at::Tensor();
     }
 
+    // Why a stored tensor is not there; empty for other values.
+    [[nodiscard]] std::string leftOut(ValueId value) const
+    {
+        const LoadedModel &model = m_setup.program->model();
+        const GraphInput *input = model.graph().input(root(value));
+        const bool stored = input && (input->kind == InputKind::Parameter || input->kind == InputKind::Buffer ||
+                                      input->kind == InputKind::TensorConstant);
+        if (!stored || model.tensor(input->value).defined())
+            return {};
+        return "the weight " + input->target + " is not in " + model.info().path +
+               "; export the model with its weights";
+    }
+
     void release(ValueId value) { m_execution->release(value); }
     [[nodiscard]] bool hot(ValueId value) const { return m_setup.program->hot(root(value)); }
     void end() { m_execution.reset(); }
@@ -205,6 +219,10 @@ Lockstep::Lockstep(LockstepSide reference, LockstepSide candidate, const std::ve
         const RowValues &row = rows[i];
         if (row.reference.valid())
             ref.push_back({i, &RowTensors::reference, row.reference});
+        if (row.referenceBefore.valid())
+            ref.push_back({i, &RowTensors::referenceBefore, row.referenceBefore});
+        if (row.referenceAfter.valid())
+            ref.push_back({i, &RowTensors::referenceAfter, row.referenceAfter});
         if (row.referenceOnCandidate.valid())
             cand.push_back({i, &RowTensors::reference, row.referenceOnCandidate});
         if (row.candidate.valid())
@@ -261,8 +279,8 @@ bool Lockstep::run(const std::vector<c10::IValue> &inputs, const ActivationCache
         const RowValues &row = m_rows[i];
         RowState &state = states[i];
         state.tensors.reference = row.constant;
-        state.pendingReference = row.reference.valid();
-        state.pending = row.reference.valid() + row.referenceOnCandidate.valid() + row.candidate.valid() +
+        state.pendingReference = row.reference.valid() + row.referenceBefore.valid() + row.referenceAfter.valid();
+        state.pending = state.pendingReference + row.referenceOnCandidate.valid() + row.candidate.valid() +
                         row.before.valid() + row.after.valid();
     }
     m_reference->begin(inputs, referenceCache, keepBytes);
@@ -321,15 +339,23 @@ bool Lockstep::run(const std::vector<c10::IValue> &inputs, const ActivationCache
             continue;
         const RowValues &row = m_rows[i];
         const auto explain = [&](Side &side, ValueId value) {
-            const std::string reason = value.valid() ? side.execution().faultOf(value) : std::string();
+            if (!value.valid())
+                return false;
+            std::string reason = side.execution().faultOf(value);
+            const bool own = side.execution().failedItself(value);
+            if (constexpr std::string_view kFailed = "failed: "; own && reason.starts_with(kFailed))
+                reason.erase(0, kFailed.size()); // the row's status says it
+            if (reason.empty())
+                reason = side.leftOut(value);
             if (reason.empty())
                 return false;
-            callbacks.missing(row, side.execution().failedItself(value), reason);
+            callbacks.missing(row, own, reason);
             return true;
         };
         if (!explain(*m_reference, row.reference) && !explain(*m_candidate, row.candidate) &&
             !explain(*m_candidate, row.referenceOnCandidate) && !explain(*m_candidate, row.before) &&
-            !explain(*m_candidate, row.after))
+            !explain(*m_candidate, row.after) && !explain(*m_reference, row.referenceBefore) &&
+            !explain(*m_reference, row.referenceAfter))
             callbacks.missing(row, false, "the value is not a tensor");
     }
     m_reference->end();

@@ -27,6 +27,7 @@ struct RowValues {
     ValueId referenceOnCandidate; // W·sf of a rewritten norm
     at::Tensor constant;          // a folded weight
     ValueId candidate, before, after;
+    ValueId referenceBefore, referenceAfter; // what before and after are compared with; invalid: the reference itself
 };
 
 struct LockstepSide {

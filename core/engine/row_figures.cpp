@@ -79,10 +79,13 @@ void RowFigures::add(const RowTensors &tensors)
         return;
     }
     m_main.add(r, c);
-    if (tensors.before.defined() && tensors.before.sizes() == r.sizes())
-        m_before.add(r, tensors.before);
-    if (tensors.after.defined() && tensors.after.sizes() == r.sizes())
-        m_after.add(r, tensors.after);
+    const auto addLike = [&r](SnrAccumulator &sums, const at::Tensor &own, const at::Tensor &candidate) {
+        const at::Tensor &reference = own.defined() ? own : r;
+        if (candidate.defined() && candidate.sizes() == reference.sizes())
+            sums.add(reference, candidate);
+    };
+    addLike(m_before, tensors.referenceBefore, tensors.before);
+    addLike(m_after, tensors.referenceAfter, tensors.after);
     const at::Tensor &raw = tensors.before.defined() ? tensors.before : c;
     for (ObservedRange &observed : m_ranges)
         observed.range.add(raw, observed.lo, observed.hi);

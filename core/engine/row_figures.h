@@ -23,6 +23,7 @@ struct RowTensors {
     at::Tensor reference, candidate;
     at::Tensor before; // raw operator output, where an output site follows
     at::Tensor after;  // after the consumers' input site, where only those follow
+    at::Tensor referenceBefore, referenceAfter; // of a quantized reference: like is compared with like
 };
 
 // One site of a row whose use of its range is observed on the raw values.
