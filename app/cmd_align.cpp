@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands.h"
+#include "app/output_files.h"
 #include "app/pair_options.h"
 #include "core/report_writer.h"
 #include "core/text_table.h"
@@ -28,7 +29,10 @@ struct Ledger {
     const Model &reference, &candidate;
     const Alignment &alignment;
 
-    [[nodiscard]] std::string ref(const AlignedPair &pair) const { return reference.graph().value(pair.ref).name; }
+    [[nodiscard]] std::string ref(const AlignedPair &pair) const
+    {
+        return reference.graph().value(namedReference(pair)).name;
+    }
     [[nodiscard]] std::string cand(const AlignedPair &pair) const
     {
         const ValueId value = pair.candCompared.valid() ? pair.candCompared : pair.cand;
@@ -157,8 +161,9 @@ std::string ledgerCsv(const Ledger &ledger)
 
 int runAlign(const AlignOptions &options, std::stop_token stop)
 {
-    if (options.json == "-" && options.csv == "-")
-        return failed({ErrorCode::Usage, "-", "only one of --json and --csv can go to stdout", {}});
+    if (const auto checked = checkOutputs({{"--json", options.json}, {"--csv", options.csv}}, options.pair.models);
+        !checked)
+        return failed(checked.error());
     ProgressBar bar;
     const auto pair = openPair(options.pair, bar, stop);
     bar.clear();

@@ -3,8 +3,11 @@
 // dblame compare REF CAND: runs both models and reports one row per aligned pair.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "app/commands.h"
+#include "app/numbers.h"
+#include "app/output_files.h"
 #include "app/pair_options.h"
 #include "core/number_text.h"
 #include "core/report_writer.h"
@@ -106,7 +109,9 @@ bool crossed(const Report &report, const CompareOptions &options)
     if (options.failBelow) {
         const auto &outputs = report.signal == "candidate" ? report.outputSqnrDb : report.outputSnrDb;
         for (std::size_t i = 0; i < outputs.size(); ++i)
-            if (below(outputs[i], *options.failBelow))
+            if (std::isnan(outputs[i]))
+                cross("output " + std::to_string(i), "has no figure, so --fail-below does not hold");
+            else if (outputs[i] < *options.failBelow)
                 cross("output " + std::to_string(i),
                       decibels(outputs[i]) + " is below --fail-below " + decibels(*options.failBelow));
         for (const auto &row : report.rows)
@@ -198,7 +203,7 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
     RunOptions run;
     run.signal = options.signal == "candidate" ? Signal::Candidate : Signal::Reference;
     run.channels = options.channels;
-    run.histograms = options.histograms;
+    run.histograms = run.exactHistograms = options.histograms;
     run.hashes = options.hashes;
     run.threads = options.threads;
     run.limitBatches = options.limitBatches;
@@ -216,9 +221,12 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
 
 int runCompare(const CompareOptions &options, std::stop_token stop)
 {
-    const auto standardOutput = {options.json, options.csv, options.html};
-    if (std::count(standardOutput.begin(), standardOutput.end(), "-") > 1)
-        return failed({ErrorCode::Usage, "-", "only one report can go to stdout; give file names to the others", {}});
+    std::vector<std::string> read = options.pair.models;
+    read.insert(read.end(), options.inputs.begin(), options.inputs.end());
+    if (const auto checked =
+            checkOutputs({{"--json", options.json}, {"--csv", options.csv}, {"--html", options.html}}, read);
+        !checked)
+        return failed(checked.error());
     const auto report = compare(options, stop);
     if (!report)
         return failed(report.error());
@@ -242,15 +250,16 @@ void addInputOptions(CLI::App &command, CompareOptions &options)
         ->expected(1, -1);
     command
         .add_option("--random", options.random, "Random inputs from this seed, where the model has no sample inputs")
-        ->type_name("SEED");
+        ->type_name("SEED")
+        ->check(wholeNumber(0, std::numeric_limits<std::uint64_t>::max()));
     command.add_option("--limit-batches", options.limitBatches, "Run only the first N batches")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(wholeNumber(1, std::numeric_limits<std::int64_t>::max()));
     command
         .add_option("--threads", options.threads,
                     "Threads per operator; results depend on it (default: physical cores, at most 8)")
         ->type_name("N")
-        ->check(CLI::Range(1, 1024));
+        ->check(wholeNumber(1, 1024));
 }
 
 void addSelectionOptions(CLI::App &command, CompareOptions &options)
@@ -282,9 +291,15 @@ void addReportOptions(CLI::App &command, CompareOptions &options)
     command.add_flag("--channels", options.channels, "Figures per channel");
     command.add_flag("--histograms", options.histograms, "Histograms of both sides on common edges");
     command.add_flag("--hashes", options.hashes, "SHA-256 of every value");
-    command.add_option("--fail-below", options.failBelow, "Exit 1 if an output is below this")->type_name("DB");
-    command.add_option("--fail-row-below", options.failRowBelow, "Exit 1 if any row is below this")->type_name("DB");
-    command.add_option("--fail-drop", options.failDrop, "Exit 1 if the largest drop is above this")->type_name("DB");
+    command.add_option("--fail-below", options.failBelow, "Exit 1 if an output is below this")
+        ->type_name("DB")
+        ->check(decibelNumber());
+    command.add_option("--fail-row-below", options.failRowBelow, "Exit 1 if any row is below this")
+        ->type_name("DB")
+        ->check(decibelNumber());
+    command.add_option("--fail-drop", options.failDrop, "Exit 1 if the largest drop is above this")
+        ->type_name("DB")
+        ->check(decibelNumber());
 }
 
 } // namespace

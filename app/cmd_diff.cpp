@@ -2,6 +2,7 @@
 //
 // dblame diff A.json B.json: what changed between two reports, regressions first.
 #include "app/commands.h"
+#include "app/numbers.h"
 #include "app/terminal.h"
 #include "core/number_text.h"
 #include "core/report_diff.h"
@@ -56,7 +57,9 @@ void addDiff(CLI::App &program, Command &chosen)
         ->type_name("KEY")
         ->check(CLI::IsMember({"node", "module"}))
         ->capture_default_str();
-    command->add_option("--fail-regress", options->failRegress, "Exit 1 if a row lost more than this")->type_name("DB");
+    command->add_option("--fail-regress", options->failRegress, "Exit 1 if a row lost more than this")
+        ->type_name("DB")
+        ->check(decibelNumber());
     command->callback([options, &chosen] { chosen = [options](std::stop_token) { return runDiff(*options); }; });
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/commands.h"
 #include "app/inspection.h"
+#include "app/output_files.h"
 #include "app/terminal.h"
 #include "core/engine.h"
 #include "core/graph_text.h"
@@ -23,6 +24,8 @@ struct InspectOptions {
 
 int runInspect(const InspectOptions &options, std::stop_token stop)
 {
+    if (const auto checked = checkOutputs({{"--json", options.json}}, {options.model}); !checked)
+        return failed(checked.error());
     ProgressBar bar;
     const auto engine = loadEngine();
     if (!engine)

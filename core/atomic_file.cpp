@@ -72,6 +72,22 @@ Result<void> writeInPlace(const std::string &path, std::string_view content)
 
 } // namespace
 
+// weakly_canonical() alone takes a link that leads to nothing for the file itself.
+std::string writtenFile(const std::string &path)
+{
+    constexpr int kMaxLinks = 40; // as the kernel
+    std::error_code ec;
+    fs::path target = path;
+    for (int i = 0; i < kMaxLinks; ++i) {
+        const fs::path next = fs::read_symlink(target, ec);
+        if (ec)
+            break; // no link
+        target = next.is_absolute() ? next : target.parent_path() / next;
+    }
+    fs::path full = fs::weakly_canonical(fs::absolute(target, ec), ec);
+    return ec ? path : full.string();
+}
+
 Result<void> writeFileAtomically(const std::string &path, std::string_view content)
 {
     if (!isPlainTarget(path)) {
@@ -80,15 +96,12 @@ Result<void> writeFileAtomically(const std::string &path, std::string_view conte
             return fail(ErrorCode::Unreadable, path, "is a folder; give a file name");
         return writeInPlace(path, content);
     }
-    std::error_code ec;
-    auto target = fs::weakly_canonical(path, ec);
-    if (ec)
-        target = path;
-    auto name = target.string() + ".XXXXXX";
+    const std::string target = writtenFile(path);
+    auto name = target + ".XXXXXX";
     const int file = ::mkostemp(name.data(), O_CLOEXEC);
     if (file < 0)
         return cannotWrite(path, errno);
-    bool done = writeAll(file, content) && ::fchmod(file, permissions(target.string())) == 0 && ::fsync(file) == 0;
+    bool done = writeAll(file, content) && ::fchmod(file, permissions(target)) == 0 && ::fsync(file) == 0;
     int error = errno;
     if (::close(file) != 0 && done) {
         done = false;

@@ -61,7 +61,7 @@ protected:
         EXPECT_EQ(done.status, 0) << done.err;
         return json::parse(done.out);
     }
-    [[nodiscard]] std::string file(const char *name) const { return (m_folder / name).string(); }
+    [[nodiscard]] std::string file(const std::string &name) const { return (m_folder / name).string(); }
     static std::string content(const std::string &path)
     {
         std::ostringstream text;
@@ -142,6 +142,16 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongUsage{{"compare", kFloat, kInt8, "--skip", "conv1"}, "begins with module:"},
                     WrongUsage{{"compare", kFloat, kInt8, "--json", "-", "--csv", "-"},
                                "only one report can go to stdout"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--limit-batches", "0"}, "0 is no whole number of 1 or more"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--limit-batches", "1.5"}, "1.5 is no whole number"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--random", "-1"}, "-1 is no whole number from 0"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--random", "99999999999999999999"}, "is no whole number"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--threads", "1025"}, "from 1 to 1024"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--fail-below", "nan"}, "nan is no number of decibels"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--fail-row-below", "NaN"}, "no number of decibels"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--fail-drop", "3dB"}, "no number of decibels"},
+                    WrongUsage{{"diff", "a.json", "b.json", "--fail-regress", "nan"}, "no number of decibels"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--json", kDemo}, "is a folder"},
                     WrongUsage{{"comapre", kFloat, kInt8}, "neither a command"},
                     WrongUsage{{"compare", kFloat, kInt8, "--inputs", kInputs, "--skip", "module:block.conv9"},
                                "matches no module of the candidate; nearest: block.conv"}));
@@ -242,6 +252,124 @@ TEST_F(Cli, FilesThatCannotBeReadAreStatusThree)
     EXPECT_EQ(done.status, 3);
     EXPECT_THAT(done.err, HasSubstr("none.npz"));
     EXPECT_EQ(compare({"--json", file("no/folder/r.json")}).status, 3);
+}
+
+// All of them before the run: what is there stays as it is.
+TEST_F(Cli, OutputsThatWouldOverwriteSomethingAreRefused)
+{
+    for (const char *name : {"float.pt2", "int8.pt2", "inputs.pt"})
+        fs::copy_file(kDemo + name, m_folder / name);
+    fs::create_symlink(m_folder / "float.pt2", m_folder / "link.json");
+    fs::create_hard_link(m_folder / "int8.pt2", m_folder / "hard.json");
+    const std::vector<std::string> base = {
+        "compare", file("float.pt2"), file("int8.pt2"), "--inputs", file("inputs.pt"), "--threads", "2"};
+    const auto refused = [&](std::vector<std::string> more, const char *why) {
+        std::vector<std::string> arguments = base;
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Finished done = dblame(arguments);
+        EXPECT_EQ(done.status, 2) << more[1];
+        EXPECT_THAT(done.err, HasSubstr(why));
+        EXPECT_EQ(done.out, "");
+    };
+    const auto sizes = [&] {
+        std::vector<std::uintmax_t> result;
+        for (const char *name : {"float.pt2", "int8.pt2", "inputs.pt"})
+            result.push_back(fs::file_size(m_folder / name));
+        return result;
+    };
+    const auto before = sizes();
+    for (const char *name : {"float.pt2", "int8.pt2", "inputs.pt", "link.json", "hard.json"})
+        refused({"--json", file(name)}, "is read by this command");
+    refused({"--csv", file("../" + m_folder.filename().string() + "/float.pt2")}, "is read by this command");
+    refused({"--json", file("r"), "--csv", file("./r")}, "is also what --json writes");
+    fs::create_symlink("r", m_folder / "other");
+    refused({"--json", file("r"), "--html", file("other")}, "is also what --json writes");
+    refused({"--html", m_folder.string()}, "is a folder");
+    EXPECT_EQ(sizes(), before);
+    EXPECT_FALSE(fs::exists(m_folder / "r"));
+    EXPECT_EQ(dblame({"align", file("float.pt2"), file("int8.pt2"), "--csv", file("int8.pt2")}).status, 2);
+    EXPECT_EQ(dblame({"inspect", file("float.pt2"), "--json", file("float.pt2")}).status, 2);
+    // A pair's folder stands for the files in it.
+    fs::rename(m_folder / "float.pt2", m_folder / "reference.pt2");
+    fs::rename(m_folder / "int8.pt2", m_folder / "candidate.pt2");
+    EXPECT_THAT(dblame({"compare", m_folder.string(), "--json", file("inputs.pt")}).err,
+                HasSubstr("is read by this command"));
+}
+
+TEST_F(Cli, AReportGoesThroughASymbolicLink)
+{
+    fs::create_directory(m_folder / "there");
+    fs::create_symlink("there/new.json", m_folder / "to_nothing"); // leads to nothing yet
+    write("old.json", "old");
+    fs::create_symlink(m_folder / "old.json", m_folder / "to_old");
+    ASSERT_EQ(compare({"--json", file("to_nothing")}).status, 0);
+    ASSERT_EQ(compare({"--json", file("to_old")}).status, 0);
+    EXPECT_TRUE(fs::is_symlink(m_folder / "to_nothing"));
+    EXPECT_TRUE(fs::is_symlink(m_folder / "to_old"));
+    EXPECT_THAT(content(file("there/new.json")), HasSubstr("output_snr_db"));
+    EXPECT_THAT(content(file("old.json")), HasSubstr("output_snr_db"));
+}
+
+// The report describes what was run, so that diff can tell two runs on other inputs apart.
+TEST_F(Cli, LimitedBatchesAreWhatTheReportDescribes)
+{
+    // Two files, two batches.
+    const auto twice = [&](const char *batches, const char *name) {
+        const Finished done = dblame({"compare", kFloat, kInt8, "--threads", "2", "--inputs", kInputs, kInputs,
+                                      "--limit-batches", batches, "--json", file(name)});
+        EXPECT_EQ(done.status, 0) << done.err;
+        return json::parse(content(file(name)))["inputs"];
+    };
+    const json all = twice("1000", "all.json");
+    const json one = twice("1", "one.json");
+    EXPECT_EQ(all["batches"], 2);
+    EXPECT_EQ(one["batches"], 1);
+    EXPECT_EQ(2 * one["samples"].get<int>(), all["samples"].get<int>());
+    EXPECT_NE(one["sha256"], all["sha256"]);
+    EXPECT_EQ(one["sha256"], compareJson({})["inputs"]["sha256"]) << "what was run, wherever it came from";
+    EXPECT_THAT(dblame({"diff", file("all.json"), file("one.json")}).err, HasSubstr("inputs differ"));
+}
+
+// An output that nothing computed has no figure: not 0 dB, and no threshold holds for it.
+TEST_F(Cli, AnOutputThatWasNotComputedHasNoFigure)
+{
+    const std::string unknown = std::string(DBLAME_TEST_DATA) + "/formats/bad/operator_unknown.pt2";
+    const Finished done = dblame(
+        {"compare", unknown, unknown, "--json", file("r.json"), "--html", file("r.html"), "--fail-below", "-500"});
+    const json report = json::parse(content(file("r.json")));
+    // One of the two outputs needs the operator.
+    EXPECT_EQ(report["output_snr_db"], (json{"nan", "inf"}));
+    EXPECT_EQ(report["output_sqnr_db"], (json{"nan", "inf"}));
+    EXPECT_EQ(report["largest_drop"], nullptr);
+    EXPECT_THAT(content(file("r.html")), HasSubstr("outputs SNR no figure, inf"));
+    EXPECT_THAT(content(file("r.html")), Not(HasSubstr("0.00 dB")));
+    EXPECT_EQ(done.status, 1) << done.err;
+    EXPECT_THAT(done.err, HasSubstr("has no figure"));
+    EXPECT_THAT(dblame({"compare", unknown, unknown}).out, HasSubstr("outputs SNR no figure, inf"));
+}
+
+TEST_F(Cli, MessagesSayWhatToDo)
+{
+    EXPECT_THAT(dblame({"inspect", file("none.pt2")}).err, HasSubstr("; check the path"));
+    write("empty.npy", "");
+    EXPECT_THAT(dblame({"compare", kFloat, kInt8, "--inputs", file("empty.npy")}).err, HasSubstr("; write it again"));
+    EXPECT_THAT(
+        dblame({"compare", kFloat, kInt8, "--inputs", std::string(DBLAME_TEST_DATA) + "/formats/inputs/a.npy"}).err,
+        HasSubstr("; give inputs that fit, or export the models for these"));
+    EXPECT_THAT(dblame({"inspect", std::string(DBLAME_TEST_DATA) + "/formats/bad/flipped_weight_byte.pt2"}).err,
+                HasSubstr("; export the model again, or get another copy of the file"));
+}
+
+TEST_F(Cli, ACandidateWithoutQuantizersAndSwappedSidesAreSaid)
+{
+    const auto warnings = [&](const std::string &reference, const std::string &candidate) {
+        const Finished done = dblame({"compare", reference, candidate, "--inputs", kInputs, "--threads", "2"});
+        EXPECT_EQ(done.status, 0) << done.err;
+        return done.out;
+    };
+    EXPECT_THAT(warnings(kFloat, kFloat), HasSubstr("warning: no quantizer is recognized in the candidate"));
+    EXPECT_THAT(warnings(kInt8, kFloat), HasSubstr("the sides look swapped"));
+    EXPECT_THAT(warnings(kFloat, kInt8), Not(testing::AnyOf(HasSubstr("swapped"), HasSubstr("no quantizer"))));
 }
 
 TEST_F(Cli, ModelsThatCannotBeComparedAreStatusFour)
