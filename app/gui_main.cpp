@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // dblame-gui: the window. `dblame` without a subcommand starts it with the same arguments.
+#include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
@@ -87,6 +93,62 @@ int complain(const std::string &text, int status)
     return status;
 }
 
+// Qt's own options, which QApplication takes out of the command line: those that stand alone or carry their value
+// behind a '=', and those that take the next argument.
+constexpr std::array<std::string_view, 2> kQtFlags = {"reverse", "widgetcount"};
+constexpr std::array<std::string_view, 13> kQtOptions = {
+    "platform",    "platformpluginpath", "platformtheme", "plugin", "qwindowgeometry",
+    "qwindowicon", "qwindowtitle",       "session",       "style",  "stylesheet",
+    "display",     "geometry",           "title"};
+
+// What is left for us, in the order in which CLI::App::parse() wants it, and whether a platform was asked for.
+struct OwnArguments {
+    std::vector<std::string> reversed;
+    bool platform = false;
+};
+OwnArguments withoutQtOptions(int argc, char **argv)
+{
+    OwnArguments own;
+    for (int i = 1; i < argc; ++i) {
+        std::string_view name = argv[i];
+        if (!name.starts_with('-')) {
+            own.reversed.emplace_back(argv[i]);
+            continue;
+        }
+        name.remove_prefix(name.starts_with("--") ? 2 : 1);
+        const bool valued = name.find('=') != std::string_view::npos;
+        name = name.substr(0, name.find('='));
+        const auto among = [name](const auto &list) { return std::find(list.begin(), list.end(), name) != list.end(); };
+        if (!among(kQtFlags) && !among(kQtOptions)) {
+            own.reversed.emplace_back(argv[i]);
+            continue;
+        }
+        own.platform = own.platform || name == "platform" || name == "display";
+        i += static_cast<int>(!valued && among(kQtOptions));
+    }
+    std::reverse(own.reversed.begin(), own.reversed.end());
+    return own;
+}
+
+bool isSet(const char *variable)
+{
+    const char *value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+}
+
+constexpr const char *kNoDisplay = "no display; set QT_QPA_PLATFORM=offscreen with --screenshot, or use dblame compare";
+
+// While QApplication starts: Qt ends the process with a signal where it finds no display.
+void onStartMessage(QtMsgType type, const QMessageLogContext &, const QString &text)
+{
+    if (type != QtFatalMsg) {
+        std::fprintf(stderr, "%s\n", qPrintable(text)); // as Qt does
+        return;
+    }
+    std::fprintf(stderr, "dblame: %s\n", kNoDisplay);
+    _exit(2);
+}
+
 QStringList toQt(const std::vector<std::string> &texts)
 {
     QStringList list;
@@ -124,8 +186,15 @@ void connectEnd(MainWindow &window, const Arguments &arguments)
         static bool selected = false;
         if (!selected && !arguments.select.empty()) {
             selected = true;
-            if (!window.selectNode(QString::fromStdString(arguments.select)) && !window.lastError())
-                complain("--select: no row is called " + arguments.select, 0);
+            if (!window.selectNode(QString::fromStdString(arguments.select)) && !window.lastError()) {
+                const int status = complain("--select " + arguments.select +
+                                                ": no row is called that; give a value name, a node name or a layer",
+                                            2);
+                if (!arguments.screenshot.empty()) {
+                    QCoreApplication::exit(status);
+                    return;
+                }
+            }
         }
         if (arguments.screenshot.empty())
             return;
@@ -147,13 +216,20 @@ int main(int argc, char **argv)
     Arguments arguments;
     CLI::App cli("dBlame finds the layer to blame for the decibels that quantization costs.", "dblame-gui");
     describe(cli, arguments);
-    // Qt takes its own options (-platform, -style) out first.
-    QApplication app(argc, argv);
+    // Before Qt starts: help and wrong usage need no display.
+    OwnArguments own = withoutQtOptions(argc, argv);
     try {
-        cli.parse(argc, argv);
+        cli.parse(std::move(own.reversed));
+    } catch (const CLI::Success &wanted) { // help, version
+        return cli.exit(wanted);
     } catch (const CLI::ParseError &error) {
-        return cli.exit(error) == 0 ? 0 : 2;
+        return complain(std::string(error.what()) + "; dblame-gui --help lists the options", 2);
     }
+    if (!own.platform && !isSet("QT_QPA_PLATFORM") && !isSet("DISPLAY") && !isSet("WAYLAND_DISPLAY"))
+        return complain(kNoDisplay, 2);
+    const QtMessageHandler handler = qInstallMessageHandler(onStartMessage);
+    QApplication app(argc, argv);
+    qInstallMessageHandler(handler);
     QApplication::setOrganizationName(QStringLiteral("dblame"));
     QApplication::setApplicationName(QStringLiteral("dblame-gui"));
     QApplication::setApplicationVersion(QString::fromLatin1(dblame::dblameVersion()));
