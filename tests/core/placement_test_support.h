@@ -172,6 +172,15 @@ inline const PlacedSite *siteOf(const Placement &placement, const std::string &i
     return it == placement.sites.end() ? nullptr : &*it;
 }
 
+// What the observer of a site is asked; the site must exist.
+inline const TensorSpec &specOf(const Placement &placement, const std::string &id)
+{
+    const PlacedSite *site = siteOf(placement, id);
+    if (site == nullptr)
+        throw std::runtime_error("no site " + id);
+    return placement.observers.at(static_cast<std::size_t>(site->instance)).spec;
+}
+
 inline std::string whyFloat(const Graph &graph, const Placement &placement, const std::string &node)
 {
     for (const LeftFloat &left : placement.leftFloat)
