@@ -9,7 +9,9 @@
 #include "app/numbers.h"
 #include "app/output_files.h"
 #include "app/pair_options.h"
+#include "app/recipe_options.h"
 #include "core/number_text.h"
+#include "core/recipe_facts.h"
 #include "core/report_writer.h"
 #include "core/selector.h"
 
@@ -21,7 +23,8 @@ namespace
 
 struct CompareOptions {
     PairArguments pair;
-    std::vector<std::string> inputs;
+    RecipeArguments recipe;
+    std::vector<std::string> inputs, calibration;
     std::optional<std::uint64_t> random;
     std::vector<std::string> skip, only;
     std::string json, csv, html;
@@ -172,6 +175,40 @@ Result<void> writeReports(const Report &report, const CompareOptions &options)
     return {};
 }
 
+// The candidate that the recipe makes of the reference. `calibrated`: on what, for the report.
+Result<QuantizedModel> quantize(const OpenedPair &pair, const Recipe &recipe, const CompareOptions &options,
+                                const std::shared_ptr<const InputSet> &inputs, std::string &calibrated,
+                                ProgressBar &bar, std::stop_token stop)
+{
+    std::shared_ptr<const InputSet> calibration = inputs;
+    if (!options.calibration.empty()) {
+        InputRequest request;
+        request.files = options.calibration;
+        auto opened = pair.engine->openInputs(request, *pair.reference, *pair.reference, stop);
+        if (!opened)
+            return tl::unexpected(opened.error());
+        calibration = *opened;
+    }
+    QuantizeOptions quantize;
+    quantize.threads = options.threads;
+    auto made = pair.engine->quantize(pair.reference, recipe, calibration, quantize, bar.callback("calibrating"), stop);
+    bar.clear();
+    if (made && made->calibrationBatches > 0)
+        calibrated = options.calibration.empty() ? "on the inputs themselves: give other data with --calibration"
+                                                 : calibration->info().source;
+    return made;
+}
+
+void addRecipeWarnings(const QuantizedModel &quantized, std::vector<std::string> &warnings)
+{
+    warnings.insert(warnings.end(), quantized.warnings.begin(), quantized.warnings.end());
+    warnings.insert(warnings.end(), quantized.placement.warnings.begin(), quantized.placement.warnings.end());
+    for (const std::string &defect : factsOf(quantized).defects)
+        warnings.push_back("known " + defect);
+    for (const FloatOperator &left : factsOf(quantized).leftFloat)
+        warnings.push_back((left.module.empty() ? left.node : left.module) + " stays float: " + left.reason);
+}
+
 Result<Report> compare(const CompareOptions &options, std::stop_token stop)
 {
     // Before minutes of work: what is wrong in the words themselves.
@@ -182,16 +219,41 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
     if (!only)
         return tl::unexpected(only.error());
 
+    std::vector<std::string> notes;
+    const auto recipes = readRecipes(options.recipe, notes);
+    if (!recipes)
+        return tl::unexpected(recipes.error());
+    if (recipes->size() > 1)
+        return fail(ErrorCode::Usage, "compare", "one recipe makes one candidate; dblame plan compares two recipes");
+    if (recipes->empty() && !options.recipe.set.empty())
+        return fail(ErrorCode::Usage, "--set",
+                    "changes a recipe; give --preset or --recipe, or --skip for a candidate");
+    if (recipes->empty() && !options.calibration.empty())
+        return fail(ErrorCode::Usage, "--calibration", "is for a recipe's observers; give --preset or --recipe");
+
     ProgressBar bar;
-    const auto pair = openPair(options.pair, bar, stop);
+    PairArguments arguments = options.pair;
+    arguments.referenceOnly = !recipes->empty();
+    auto pair = openPair(arguments, bar, stop);
     if (!pair)
         return tl::unexpected(pair.error());
+    if (arguments.referenceOnly)
+        pair->candidate = pair->reference; // until the recipe has made one
     InputRequest request;
     request.files = options.inputs.empty() ? pair->inputs : options.inputs;
     request.random = options.random;
     const auto inputs = pair->engine->openInputs(request, *pair->reference, *pair->candidate, stop);
     if (!inputs)
         return tl::unexpected(inputs.error());
+    std::optional<QuantizedModel> quantized;
+    std::string calibrated;
+    if (!recipes->empty()) {
+        auto made = quantize(*pair, recipes->front(), options, *inputs, calibrated, bar, stop);
+        if (!made)
+            return tl::unexpected(made.error());
+        quantized = std::move(*made);
+        pair->candidate = quantized->model;
+    }
     const auto comparison = pair->engine->compare(pair->reference, pair->candidate, *inputs);
     if (!comparison)
         return tl::unexpected(comparison.error());
@@ -216,13 +278,20 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
     Report report = makeReport(*result, (*comparison)->alignment(), sites, *pair->reference, *pair->candidate,
                                {options.channels, options.histograms, options.hashes});
     report.warnings.insert(report.warnings.begin(), pair->notes.begin(), pair->notes.end());
+    if (quantized) {
+        report.recipe = ReportRecipe{recipes->front().title(), recipeText(recipes->front())};
+        report.inputs.calibration = calibrated;
+        report.warnings.insert(report.warnings.end(), notes.begin(), notes.end());
+        addRecipeWarnings(*quantized, report.warnings);
+    }
     return report;
 }
 
 int runCompare(const CompareOptions &options, std::stop_token stop)
 {
     std::vector<std::string> read = options.pair.models;
-    read.insert(read.end(), options.inputs.begin(), options.inputs.end());
+    for (const auto *more : {&options.inputs, &options.calibration, &options.recipe.files})
+        read.insert(read.end(), more->begin(), more->end());
     if (const auto checked =
             checkOutputs({{"--json", options.json}, {"--csv", options.csv}, {"--html", options.html}}, read);
         !checked)
@@ -246,6 +315,11 @@ void addInputOptions(CLI::App &command, CompareOptions &options)
             "input name or x0, x1 ... = one batch; b0_x0 ... = batches), .npy, .safetensors (by name). Several .npy "
             "are the tensor arguments in order; several of the others are batches. Default: the sample inputs saved "
             "in the model")
+        ->type_name("FILE")
+        ->expected(1, -1);
+    command
+        .add_option("--calibration", options.calibration,
+                    "Inputs for the observers of a recipe, in the forms of --inputs (default: the inputs themselves)")
         ->type_name("FILE")
         ->expected(1, -1);
     command
@@ -309,6 +383,7 @@ void addCompare(CLI::App &program, Command &chosen)
     auto *command = program.add_subcommand("compare", "Run both models and report one row per aligned pair");
     const auto options = std::make_shared<CompareOptions>();
     options->pair.addTo(*command);
+    options->recipe.addTo(*command, false);
     addInputOptions(*command, *options);
     addSelectionOptions(*command, *options);
     addReportOptions(*command, *options);

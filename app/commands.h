@@ -19,5 +19,7 @@ void addCompare(CLI::App &program, Command &chosen);
 void addInspect(CLI::App &program, Command &chosen);
 void addAlign(CLI::App &program, Command &chosen);
 void addDiff(CLI::App &program, Command &chosen);
+void addPlan(CLI::App &program, Command &chosen);
+void addRecipe(CLI::App &program, Command &chosen);
 
 } // namespace dblame

@@ -24,7 +24,7 @@ namespace dblame
 namespace
 {
 
-constexpr std::array<std::string_view, 4> kCommands = {"compare", "inspect", "align", "diff"};
+constexpr std::array<std::string_view, 6> kCommands = {"compare", "inspect", "align", "diff", "plan", "recipe"};
 constexpr std::array<std::string_view, 3> kOwnOptions = {"--help", "-h", "--version"};
 
 // Fed by signals. request_stop() with no callback registered (nobody registers one) is a few atomic operations.
@@ -74,8 +74,8 @@ int becomeWindow(char **argv)
     const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
     const auto window = (ec ? std::filesystem::path(argv[0]) : self).parent_path() / "dblame-gui";
     if (!std::filesystem::exists(window, ec)) {
-        say("dblame-gui: is not beside dblame (built without the window?); use a command: compare, inspect, align or "
-            "diff");
+        say("dblame-gui: is not beside dblame (built without the window?); use a command: compare, inspect, align, "
+            "diff, plan or recipe");
         return kWrongUsage;
     }
     const std::string name = window.string();
@@ -110,6 +110,8 @@ int run(int argc, char **argv)
     addInspect(program, chosen);
     addAlign(program, chosen);
     addDiff(program, chosen);
+    addPlan(program, chosen);
+    addRecipe(program, chosen);
     if (argc > 1 && std::string_view(argv[1]) == "--version")
         return printVersion();
     try {
@@ -138,8 +140,8 @@ int main(int argc, char **argv)
         if (argc > 1 && isOurs(argv[1]))
             return run(argc, argv);
         if (argc > 1 && looksLikeACommand(argv[1])) {
-            say(std::string(argv[1]) +
-                ": neither a command (compare, inspect, align, diff) nor a file; dblame --help lists the commands");
+            say(std::string(argv[1]) + ": neither a command (compare, inspect, align, diff, plan, recipe) nor a file; "
+                                       "dblame --help lists the commands");
             return kWrongUsage;
         }
         return becomeWindow(argv);

@@ -24,7 +24,10 @@ Result<OpenedPair> openPair(const PairArguments &arguments, ProgressBar &bar, st
     OpenedPair pair;
     std::string reference = arguments.models.front();
     std::string candidate = arguments.models.back();
-    if (arguments.models.size() == 1) {
+    if (arguments.referenceOnly && arguments.models.size() > 1)
+        return fail(ErrorCode::Usage, candidate,
+                    "a recipe makes the candidate of the reference; give REF alone with --preset or --recipe");
+    if (arguments.models.size() == 1 && !arguments.referenceOnly) {
         std::error_code ec;
         if (!std::filesystem::is_directory(reference, ec))
             return fail(
@@ -45,6 +48,8 @@ Result<OpenedPair> openPair(const PairArguments &arguments, ProgressBar &bar, st
         return tl::unexpected(engine.error());
     pair.engine = *engine;
     for (auto [path, model] : {std::pair{&reference, &pair.reference}, std::pair{&candidate, &pair.candidate}}) {
+        if (arguments.referenceOnly && model == &pair.candidate)
+            break;
         auto opened = pair.engine->openModel(*path, bar.callback(*path), stop);
         if (!opened)
             return tl::unexpected(opened.error());

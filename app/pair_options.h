@@ -18,6 +18,7 @@ namespace dblame
 
 struct PairArguments {
     std::vector<std::string> models; // REF CAND, or one folder
+    bool referenceOnly = false;      // a recipe makes the candidate: REF alone
     void addTo(CLI::App &command);
 };
 

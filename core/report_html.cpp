@@ -192,6 +192,10 @@ std::string summary(const Report &report)
     out += definition("Inputs", words::inputs(report));
     out += definition("Engine", words::engine(report));
     out += definition("Signal", report.signal == "candidate" ? "candidate (SQNR)" : "reference (SNR)");
+    if (report.recipe)
+        out += definition("Recipe", report.recipe->title);
+    if (!report.inputs.calibration.empty())
+        out += definition("Calibrated on", report.inputs.calibration);
     if (!report.skipped.empty())
         out += definition("Float here", words::list(report.skipped));
     if (!report.changed.empty())
