@@ -20,11 +20,13 @@ int finest(double largest)
     return largest == 0 ? kLowest : std::max(kLowest, std::ilogb(largest) - kBelow);
 }
 
-// Towards minus infinity, as floor() would, without a call.
-std::int64_t floored(double value)
+// Towards minus infinity, as floor() would, without a call. A tiny negative value among huge ones scales to zero, and
+// still lies below it.
+std::int64_t floored(double value, double scaled)
 {
-    const auto whole = static_cast<std::int64_t>(value);
-    return whole - static_cast<std::int64_t>(value < static_cast<double>(whole));
+    const auto whole = static_cast<std::int64_t>(scaled);
+    const bool below = scaled < static_cast<double>(whole) || (whole == 0 && value < 0);
+    return whole - static_cast<std::int64_t>(below);
 }
 
 std::int64_t halved(std::int64_t bar, int times)
@@ -37,7 +39,7 @@ std::int64_t halved(std::int64_t bar, int times)
 template <std::size_t kSides>
 std::int64_t GridHistogram<kSides>::barOf(double value, int exponent)
 {
-    return floored(std::ldexp(value, -exponent));
+    return floored(value, std::ldexp(value, -exponent));
 }
 
 template <std::size_t kSides>
@@ -124,8 +126,10 @@ void GridHistogram<kSides>::add(const std::array<const T *, kSides> &sides, std:
     for (std::size_t side = 0; side < kSides; ++side) {
         std::int64_t *counts = m_counts[side].data();
         for (std::int64_t i = 0; i < n; ++i)
-            if (std::isfinite(sides[side][i]))
-                ++counts[floored(static_cast<double>(sides[side][i]) * perBar) - m_first];
+            if (std::isfinite(sides[side][i])) {
+                const auto value = static_cast<double>(sides[side][i]);
+                ++counts[floored(value, value * perBar) - m_first];
+            }
     }
 }
 

@@ -21,8 +21,8 @@ namespace dblame
 // The tensors of one row in one batch; undefined where the row has none, or not yet.
 struct RowTensors {
     at::Tensor reference, candidate;
-    at::Tensor before; // raw operator output, where an output site follows
-    at::Tensor after;  // after the consumers' input site, where only those follow
+    at::Tensor before;                          // raw operator output, where an output site follows
+    at::Tensor after;                           // after the consumers' input site, where only those follow
     at::Tensor referenceBefore, referenceAfter; // of a quantized reference: like is compared with like
 };
 

@@ -14,6 +14,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "tests/engine/metric_support.h"
@@ -101,6 +102,7 @@ TEST(MetricHistogram, ExactCountsAreThoseOfTheElements)
         {at::randn({5000}, at::kDouble).mul(1e200), at::randn({5000}, at::kDouble).mul(1e199)},
         {at::randint(-3, 4, {100}).to(at::kFloat), at::randint(-3, 4, {100}).to(at::kFloat)},
         {odd, at::randn({3000})},
+        {at::tensor({1e308, -1e-100, 1e-100, -1e308, 0.0, -5e-324}, at::kDouble), at::zeros({6}, at::kDouble)},
     };
     for (const auto &[r, c] : pairs) {
         const NodeReport report = measure(r, c, histograms(true));
