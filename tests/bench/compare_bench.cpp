@@ -3,7 +3,7 @@
 // What a comparison costs beside the two bare forwards that it cannot do without, in the same engine; and its peak
 // memory against the sum of all activations. All variants are interleaved in one process.
 //
-//     dblame_compare_bench [ROUNDS [residual|small|memory]]
+//     dblame_compare_bench [ROUNDS [residual|small|memory|rerun]]
 //
 // With one thread: CPU time of the process, which other work on the machine disturbs little. With more: wall time.
 #include <algorithm>
@@ -201,6 +201,52 @@ void memory()
     }
 }
 
+// A rerun after one site was switched off, against a full run: only what is downstream of the edit is computed anew.
+void timeReruns(const ModelPair &pair, int rounds)
+{
+    at::set_num_threads(1);
+    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {});
+    RunOptions options = optionsOf(kModes[2], 1);
+    options.cacheBytes = std::uint64_t{4} << 30U;
+    const auto &sites = comparison->sites().sites;
+    std::vector<std::size_t> activations;
+    for (std::size_t i = 0; i < sites.size(); ++i)
+        if (sites[i].role != SiteRole::Weight)
+            activations.push_back(i);
+    const auto run = [&](const EditSet &edits) {
+        CountingSink sink;
+        const double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        const auto report = comparison->run(edits, options, sink, {});
+        if (!report)
+            throw std::runtime_error(report.error().text());
+        return std::pair(seconds(CLOCK_PROCESS_CPUTIME_ID) - start, report->rowsRecomputed);
+    };
+    // Other options than the run before: nothing can be carried over.
+    const auto full = [&] {
+        options.channels = !options.channels;
+        return run({}).first;
+    };
+    std::vector<double> whole;
+    for (int round = 0; round < rounds; ++round)
+        whole.push_back(full());
+    std::printf("reruns, residual net, 1 thread (CPU time): full run %.1f ms, %zu rows\n", median(whole) * 1e3,
+                comparison->alignment().pairs.size());
+    for (const double depth : {0.05, 0.25, 0.5, 0.75, 0.95}) {
+        EditSet edit;
+        edit.off.insert(SiteId(activations[static_cast<std::size_t>(depth * static_cast<double>(activations.size()))]));
+        std::vector<double> times;
+        int rows = 0;
+        for (int round = 0; round < rounds; ++round) {
+            const auto [time, recomputed] = run(edit);
+            times.push_back(time);
+            rows = recomputed;
+            run({});
+        }
+        std::printf("    edit at %3.0f %% of the depth: %4d rows, %8.1f ms, ratio to a full run %.3f\n", depth * 100,
+                    rows, median(times) * 1e3, median(times) / median(whole));
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -223,6 +269,8 @@ try {
         for (const int threads : {1, 2})
             timeRatios("small operators, 64 floats", small, threads, rounds);
     }
+    if (asked("rerun"))
+        timeReruns(bench::residualNet(1), rounds);
     if (asked("memory"))
         memory();
     return 0;
