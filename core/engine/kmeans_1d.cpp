@@ -149,7 +149,8 @@ private:
 
 } // namespace
 
-Clusters1d optimalClusters(const std::vector<double> &values, const std::vector<double> &weights, std::int64_t k)
+Clusters1d optimalClusters(const std::vector<double> &values, const std::vector<double> &weights, std::int64_t k,
+                           const std::stop_token &stop)
 {
     const std::size_t n = values.size();
     const auto clusters = static_cast<std::size_t>(k);
@@ -165,6 +166,8 @@ Clusters1d optimalClusters(const std::vector<double> &values, const std::vector<
     std::vector<Index> minima(n);
     std::vector<RisingSequence> firsts; // of steps 1..k - 1: where the last cluster begins
     for (std::size_t c = 1; c < clusters; ++c) {
+        if (stop.stop_requested())
+            return {};
         // The last cluster of the first i + 1 values begins at j; j > i: it is empty, j = 0: it is all there is.
         const auto matrix = [&](std::size_t i, std::size_t j) {
             return before[j == 0 ? i : std::min(i, j - 1)] + costs.of(j, i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 namespace dblame
@@ -23,7 +24,8 @@ struct Clusters1d {
 // minimum is taken, and the cost is summed in the order above: equal costs, and costs equal up to rounding, fall as in
 // the implementation that coreai-opt uses. Choices are kept as one bit per value and step (the minima's columns never
 // fall), 2 k n bits. Centroids by the running mean c += (x - c) w / W.
+// Stopped between two clusters when asked to: no centroids then.
 [[nodiscard]] Clusters1d optimalClusters(const std::vector<double> &values, const std::vector<double> &weights,
-                                         std::int64_t k);
+                                         std::int64_t k, const std::stop_token &stop = {});
 
 } // namespace dblame

@@ -7,14 +7,12 @@
 #include <optional>
 #include <set>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/all.h>
 #include <ATen/ops/amax.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Half.h>
 
@@ -107,7 +105,7 @@ std::optional<GroupResult> existingTable(const float *values, std::size_t n, std
     return result;
 }
 
-// Cluster of each of the sorted values.
+// Cluster of each of the sorted values; all 0 where the clustering was stopped.
 std::vector<std::uint8_t> clusterOf(const Clusters1d &clusters, std::size_t n)
 {
     std::vector<std::uint8_t> of(n);
@@ -125,7 +123,8 @@ float seen(c10::Half half, bool rounds)
 }
 
 // Few distinct values: at most the finite float16 numbers.
-GroupResult clusterDistinct(const float *values, std::size_t n, std::size_t limit, bool rounds)
+GroupResult clusterDistinct(const float *values, std::size_t n, std::size_t limit, bool rounds,
+                            const std::stop_token &stop)
 {
     std::vector<double> countOfBits(kHalfValues, 0);
     std::vector<std::uint16_t> bits(n);
@@ -157,7 +156,7 @@ GroupResult clusterDistinct(const float *values, std::size_t n, std::size_t limi
         indexOfBits[b] = static_cast<std::uint32_t>(distinct.size() - 1);
     }
     const Clusters1d clusters =
-        optimalClusters(distinct, counts, static_cast<std::int64_t>(std::min(limit, distinct.size())));
+        optimalClusters(distinct, counts, static_cast<std::int64_t>(std::min(limit, distinct.size())), stop);
     const std::vector<std::uint8_t> of = clusterOf(clusters, distinct.size());
     result.table = clusters.centroids;
     result.indices.resize(n);
@@ -166,7 +165,7 @@ GroupResult clusterDistinct(const float *values, std::size_t n, std::size_t limi
     return result;
 }
 
-GroupResult clusterAll(const float *values, std::size_t n, std::size_t limit)
+GroupResult clusterAll(const float *values, std::size_t n, std::size_t limit, const std::stop_token &stop)
 {
     std::vector<std::uint32_t> order(n);
     std::iota(order.begin(), order.end(), 0U);
@@ -175,7 +174,7 @@ GroupResult clusterAll(const float *values, std::size_t n, std::size_t limit)
     for (std::size_t i = 0; i < n; ++i)
         sorted[i] = static_cast<double>(values[order[i]]);
     const Clusters1d clusters =
-        optimalClusters(sorted, std::vector<double>(n, 1), static_cast<std::int64_t>(std::min(limit, n)));
+        optimalClusters(sorted, std::vector<double>(n, 1), static_cast<std::int64_t>(std::min(limit, n)), stop);
     const std::vector<std::uint8_t> of = clusterOf(clusters, n);
     GroupResult result;
     result.table = clusters.centroids;
@@ -211,14 +210,42 @@ Result<void> quantizeTable(at::Tensor &table, const PaletteSpec &spec, Palette &
     return {};
 }
 
-GroupResult clusterGroup(const float *values, std::size_t n, std::size_t limit, bool half, bool fast)
+GroupResult clusterGroup(const float *values, std::size_t n, const PaletteSpec &spec, bool half,
+                         const std::stop_token &stop)
 {
+    const std::size_t limit = std::size_t{1} << static_cast<unsigned>(spec.bits);
     const auto [low, high] = std::minmax_element(values, values + n);
     const bool fits = *low >= -kHalfMax && *high <= kHalfMax;
-    return half || (fast && fits) ? clusterDistinct(values, n, limit, fast) : clusterAll(values, n, limit);
+    return half || (spec.fast && fits) ? clusterDistinct(values, n, limit, spec.fast, stop)
+                                       : clusterAll(values, n, limit, stop);
 }
 
-Result<Palette> palettizeUnguarded(const at::Tensor &weight, const PaletteSpec &spec)
+// Tables and indices of all groups, one row of `elements` each.
+std::vector<GroupResult> clusterGroups(const at::Tensor &elements, const PaletteSpec &spec, bool half,
+                                       const std::stop_token &stop, Palette &palette)
+{
+    const auto n = static_cast<std::size_t>(elements.size(1));
+    const auto valuesOf = [&](std::int64_t g) {
+        return elements.const_data_ptr<float>() + static_cast<std::size_t>(g) * n;
+    };
+    std::vector<GroupResult> results(static_cast<std::size_t>(palette.groups));
+    for (; palette.reused < palette.groups; ++palette.reused) {
+        auto existing = existingTable(valuesOf(palette.reused), n, std::size_t{1} << static_cast<unsigned>(spec.bits));
+        if (!existing)
+            break;
+        results[static_cast<std::size_t>(palette.reused)] = std::move(*existing);
+    }
+    at::parallel_for(palette.reused, palette.groups, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t g = begin; g < end; ++g)
+            results[static_cast<std::size_t>(g)] = clusterGroup(valuesOf(g), n, spec, half, stop);
+    });
+    palette.clustered = (palette.groups - palette.reused) * static_cast<std::int64_t>(n);
+    for (const GroupResult &result : results)
+        palette.erased += result.erased;
+    return results;
+}
+
+Result<Palette> palettizeUnguarded(const at::Tensor &weight, const PaletteSpec &spec, const std::stop_token &stop)
 {
     Palette palette;
     at::Tensor scaled = weight.detach();
@@ -235,22 +262,15 @@ Result<Palette> palettizeUnguarded(const at::Tensor &weight, const PaletteSpec &
 
     at::Tensor indices = at::empty(elements.sizes(), at::kByte);
     at::Tensor table = at::empty({palette.groups, static_cast<std::int64_t>(size)}, at::kDouble);
-    bool reusing = true;
-    for (std::int64_t g = 0; g < palette.groups; ++g) {
-        const float *values = elements.const_data_ptr<float>() + static_cast<std::size_t>(g) * n;
-        std::optional<GroupResult> result = reusing ? existingTable(values, n, size) : std::nullopt;
-        reusing = result.has_value();
-        palette.reused += reusing ? 1 : 0;
-        if (!result) {
-            result = clusterGroup(values, n, size, weight.scalar_type() == at::kHalf, spec.fast);
-            palette.clustered += static_cast<std::int64_t>(n);
-            palette.erased += result->erased;
-        }
-        result->table.resize(size, result->table.back());
-        std::copy(result->table.begin(), result->table.end(),
-                  table.mutable_data_ptr<double>() + static_cast<std::size_t>(g) * size);
-        std::copy(result->indices.begin(), result->indices.end(),
-                  indices.mutable_data_ptr<std::uint8_t>() + static_cast<std::size_t>(g) * n);
+    auto results = clusterGroups(elements, spec, weight.scalar_type() == at::kHalf, stop, palette);
+    if (stop.stop_requested())
+        return fail(ErrorCode::Cancelled, "", "stopped while a weight was palettized");
+    for (std::size_t g = 0; g < results.size(); ++g) {
+        const double last = results[g].table.back();
+        results[g].table.resize(size, last);
+        std::copy(results[g].table.begin(), results[g].table.end(), table.mutable_data_ptr<double>() + g * size);
+        std::copy(results[g].indices.begin(), results[g].indices.end(),
+                  indices.mutable_data_ptr<std::uint8_t>() + g * n);
     }
     table = table.to(weight.scalar_type());
     if (spec.tableType)
@@ -264,7 +284,7 @@ Result<Palette> palettizeUnguarded(const at::Tensor &weight, const PaletteSpec &
 
 } // namespace
 
-Result<Palette> palettize(const at::Tensor &weight, const PaletteSpec &spec)
+Result<Palette> palettize(const at::Tensor &weight, const PaletteSpec &spec, const std::stop_token &stop)
 {
     if (const std::string problem = problemOf(weight, spec); !problem.empty())
         return fail(ErrorCode::Usage, "", problem);
@@ -274,7 +294,7 @@ Result<Palette> palettize(const at::Tensor &weight, const PaletteSpec &spec)
         if (!at::isfinite(weight).all().item<bool>())
             return fail(ErrorCode::Incomparable, "",
                         "the weight holds values that are not finite: it cannot be palettized; leave it float");
-        return palettizeUnguarded(weight, spec);
+        return palettizeUnguarded(weight, spec, stop);
     } catch (const c10::Error &error) {
         return fail(ErrorCode::Incomparable, "", error.what_without_backtrace(), error.what());
     }

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stop_token>
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/accumulate.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -103,6 +105,38 @@ TEST(OptimalClusters, LongRows)
     for (std::size_t c = 0; c < 40; ++c) {
         EXPECT_EQ(clusters.firstOfCluster[c], static_cast<std::int64_t>(c) * 500);
         EXPECT_NEAR(clusters.centroids[c], static_cast<double>(c) * 10 + 499 * 0.5e-4, 1e-9);
+    }
+}
+
+TEST(Palette, RandomWeightsEqualThePeer)
+{
+    const auto &cases = peerSequences().at("palettes");
+    ASSERT_EQ(cases.size(), 48U);
+    for (const auto &c : cases) {
+        SCOPED_TRACE("seed " + std::to_string(c.at("seed").get<int>()));
+        PaletteSpec spec;
+        spec.bits = c.at("bits");
+        spec.fast = c.at("fast");
+        spec.groupSize = c.at("group");
+        spec.axis = spec.groupSize > 0 ? c.at("axis").get<int>() : 0;
+        spec.perChannelScale = c.at("scaled");
+        if (c.at("table") != "")
+            spec.tableType = elementTypeFromName(c.at("table").get<std::string>());
+        spec.tableSymmetric = c.at("table_scheme") == "symmetric";
+        const auto shape = c.at("shape").get<std::vector<std::int64_t>>();
+        const at::Tensor x = numbers(c.at("seed"), c10::multiply_integers(shape));
+        const at::Tensor w = x.mul(x)
+                                 .mul(x)
+                                 .mul(c.at("size").get<double>())
+                                 .reshape(shape)
+                                 .to(c.at("dtype") == "float16"    ? at::kHalf
+                                     : c.at("dtype") == "bfloat16" ? at::kBFloat16
+                                                                   : at::kFloat);
+        const Palette palette = need(palettize(w, spec));
+        EXPECT_EQ(palette.table.sizes().vec(), c.at("lut_shape").get<std::vector<std::int64_t>>());
+        EXPECT_EQ(hashOf(palette.table), c.at("lut_hash").get<std::string>());
+        EXPECT_EQ(hashOf(palette.indices), c.at("indices_hash").get<std::string>());
+        EXPECT_EQ(hashOf(reconstruct(palette, spec)), c.at("values_hash").get<std::string>());
     }
 }
 
@@ -215,6 +249,15 @@ TEST(Palette, ManyWeightsAndBits)
     spec.fast = false;
     const at::Tensor some = w.narrow(0, 0, 64).contiguous();
     EXPECT_GT(snrDb(some, reconstruct(need(palettize(some, spec)), spec)), 23.5);
+}
+
+TEST(Palette, StopsWhenAsked)
+{
+    std::stop_source source;
+    source.request_stop();
+    const auto stopped = palettize(numbers(29, 4096).reshape({64, 64}), PaletteSpec{}, source.get_token());
+    ASSERT_FALSE(stopped);
+    EXPECT_EQ(stopped.error().code, ErrorCode::Cancelled);
 }
 
 TEST(Palette, RefusalsSayWhy)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Writes peer_sequences.json beside this file: what torchao's HistogramObserver answers on random sequences of batches,
-and what torchao and coreai-opt make of tensors in half types. The numbers come from a generator that the C++ tests
+what torchao and coreai-opt make of tensors in half types, and coreai-opt's palettes of random weights. The numbers come from a generator that the C++ tests
 repeat exactly (tests/engine/quantizer_support.cpp), so only seeds and hashes are stored. Needs torch, torchao and
 coreai-opt; the tests do not.
 """
@@ -11,6 +11,8 @@ import warnings
 
 import torch
 from coreai_opt.config.spec import CompressionTargetTensor
+from coreai_opt.palettization.kmeans.kmeans_fake_palettize import _KMeansFakePalettize
+from coreai_opt.palettization.spec import PalettizationSpec
 from coreai_opt.quantization.spec import QuantizationComponentFactory, QuantizationSpec
 from torchao.quantization.pt2e.observer import HistogramObserver, MinMaxObserver, PerChannelMinMaxObserver
 
@@ -131,6 +133,42 @@ def coreai_half(case):
     return case
 
 
+def palette(case):
+    values = numbers(case["seed"], int(torch.tensor(case["shape"]).prod()))
+    weight = (values * values * values * case["size"]).reshape(case["shape"]).to(getattr(torch, case["dtype"]))
+    granularity = {"type": "per_tensor"}
+    if case["group"]:
+        granularity = {"type": "per_grouped_channel", "axis": case["axis"], "group_size": case["group"]}
+    table = None
+    if case["table"]:
+        table = QuantizationSpec(dtype=getattr(torch, case["table"]), qscheme=case["table_scheme"],
+                                 granularity={"type": "per_tensor"})
+    spec = PalettizationSpec(n_bits=case["bits"], granularity=granularity, lut_qspec=table,
+                             enable_per_channel_scale=case["scaled"])
+    convolution = torch.nn.functional.conv2d if len(case["shape"]) == 4 else torch.nn.functional.linear
+    fake = _KMeansFakePalettize(**spec.__dict__, enable_fast_kmeans_mode=case["fast"], op_to_optimize=convolution)
+    fake._initialize(weight)
+    case["lut_shape"] = list(fake.lut.shape)
+    case["lut_hash"] = hashed(fake.lut)
+    case["indices_hash"] = hashed(fake.indices)
+    case["values_hash"] = hashed(fake._palettize(fake.lut, fake.indices, weight))
+    return case
+
+
+def palette_cases():
+    cases = []
+    shapes = ([32, 48], [16, 8, 3, 3], [24, 64])
+    for seed in range(200, 248):
+        n = seed - 200
+        cases.append(palette({
+            "seed": seed, "shape": shapes[n % 3], "bits": (1, 2, 3, 4, 6, 8)[n % 6], "fast": n % 4 != 1,
+            "group": (0, 4, 8, 2)[n % 4] if n % 5 else 0, "axis": n // 4 % 2, "scaled": n % 7 == 3,
+            "dtype": {4: "float16", 5: "bfloat16"}.get(n % 8, "float32"), "size": (1.0, 0.05, 0.002)[n // 3 % 3],
+            "table": {2: "int8", 6: "uint8", 9: "float8_e4m3fn"}.get(n % 11, ""),
+            "table_scheme": "asymmetric" if n % 11 == 6 else "symmetric"}))
+    return cases
+
+
 def half_cases():
     cases = []
     for dtype in ("bfloat16", "float16"):
@@ -161,7 +199,7 @@ def main():
             "type": {3: "uint8", 7: "int16"}.get(seed % 11, "int8"), "symmetric": seed % 9 == 4}))
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_sequences.json")
     with open(path, "w", encoding="utf-8") as out:
-        json.dump({"torch": torch.__version__.split("+")[0], "histograms": cases, "half_types": half_cases()}, out, indent=0)
+        json.dump({"torch": torch.__version__.split("+")[0], "histograms": cases, "half_types": half_cases(), "palettes": palette_cases()}, out, indent=0)
         out.write("\n")
 
 
