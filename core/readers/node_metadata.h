@@ -14,7 +14,8 @@ namespace dblame
 {
 
 // Fills modules, source, stackTrace, torchFn, sourceFn, provenance and debugHandle from a node's `metadata` object.
-// sourceFn is the innermost entry of source_fn_stack, "name,function or leaf module class"; non-strict exports have none.
+// sourceFn is the innermost entry of source_fn_stack, "name,function or leaf module class"; non-strict exports have
+// none.
 void readNodeMetadata(const Json &metadata, Node &node);
 
 // "key,path,class;key,path,class", outermost first. Frames of the exporter's own wrappers are left out; the
