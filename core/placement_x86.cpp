@@ -2,13 +2,13 @@
 //
 // What X86InductorQuantizer asks for, pattern by pattern in its order. docs/quantization.md, "X86InductorQuantizer".
 #include <algorithm>
-#include <array>
-#include <map>
+#include <set>
 
 #include "core/graph_query.h"
 #include "core/placement.h"
 #include "core/placement_annotations.h"
 #include "core/placement_patterns.h"
+#include "core/placement_x86_parts.h"
 
 namespace dblame
 {
@@ -35,74 +35,12 @@ constexpr std::string_view kQuantizable[] = {
     "aten.flatten.using_ints", "aten.conv1d.default", "aten.conv2d.default",     "aten.linear.default",
     "aten.mul.Tensor",         "aten.matmul.default"};
 
-// The parts patterns are made of.
-enum class Part {
-    Conv1d,
-    Conv2d,
-    BatchNorm,
-    Add,
-    ReLU,
-    Hardtanh,
-    Hardswish,
-    ReLU6,
-    SiLU,
-    Linear,
-    LeakyReLU,
-    Tanh,
-    GELU
-};
-
-struct PartRule {
-    Sources sources;                       // as the peer looks for it
-    std::vector<std::string_view> targets; // without its dependence on the way of export
-};
-
-PartRule ruleOf(Part part)
-{
-    const std::string activation = "torch.nn.modules.activation.";
-    switch (part) {
-    case Part::Conv1d:
-        return {{{"torch.nn.modules.conv.Conv1d"}, {"torch.conv1d"}, {}}, {"aten.conv1d.default"}};
-    case Part::Conv2d:
-        return {{{"torch.nn.modules.conv.Conv2d"}, {"torch.conv2d"}, {}}, {"aten.conv2d.default"}};
-    case Part::BatchNorm:
-        return {{{"torch.nn.modules.batchnorm.BatchNorm2d"}, {"torch.nn.functional.batch_norm"}, {}},
-                {"aten.batch_norm.default"}};
-    case Part::Add:
-        return {{{}, {"torch.add", "_operator.add", "_operator.iadd"}, {"add", "add_"}},
-                {"aten.add.Tensor", "aten.add_.Tensor"}};
-    case Part::ReLU:
-        return {{{activation + "ReLU"}, {"torch.nn.functional.relu", "torch.nn.functional.relu_", "torch.relu_"}, {}},
-                {"aten.relu.default", "aten.relu_.default"}};
-    case Part::Hardtanh:
-        return {{{activation + "Hardtanh"},
-                 {"torch.nn.functional.hardtanh", "torch.nn.functional.hardtanh_", "torch._C._nn.hardtanh_"},
-                 {}},
-                {"aten.hardtanh.default", "aten.hardtanh_.default"}};
-    case Part::Hardswish:
-        return {{{activation + "Hardswish"}, {}, {}}, {"aten.hardswish.default", "aten.hardswish_.default"}};
-    case Part::ReLU6:
-        return {{{activation + "ReLU6"}, {}, {}}, {}};
-    case Part::SiLU:
-        return {{{activation + "SiLU"}, {}, {}}, {"aten.silu.default", "aten.silu_.default"}};
-    case Part::Linear:
-        return {{{"torch.nn.modules.linear.Linear"}, {}, {}}, {"aten.linear.default"}};
-    case Part::LeakyReLU:
-        return {{{activation + "LeakyReLU"}, {}, {}}, {"aten.leaky_relu.default", "aten.leaky_relu_.default"}};
-    case Part::Tanh:
-        return {{{activation + "Tanh"}, {}, {}}, {"aten.tanh.default", "aten.tanh_.default"}};
-    case Part::GELU:
-        return {{{activation + "GELU"}, {}, {}}, {"aten.gelu.default", "aten.gelu_.default"}};
-    }
-    return {};
-}
-
 class X86
 {
 public:
     X86(const Graph &graph, const Pt2eConfig &config)
-        : m_graph(graph), m_config(config), m_notes(graph), m_activation(pt2eActivationSpec(config)),
-          m_weight(pt2eWeightSpec(config))
+        : m_graph(graph), m_config(config), m_parts(graph, config.corrected), m_notes(graph),
+          m_activation(pt2eActivationSpec(config)), m_weight(pt2eWeightSpec(config))
     {
     }
 
@@ -121,6 +59,8 @@ public:
         auto placement = finishPlacement(m_graph, m_notes, m_config, options);
         if (!placement)
             return placement;
+        const auto repeated = m_parts.warnings();
+        placement->warnings.insert(placement->warnings.end(), repeated.begin(), repeated.end());
         placement->warnings.insert(placement->warnings.end(), m_warnings.begin(), m_warnings.end());
         if (m_config.qat && !m_config.corrected)
             m_defects.insert(m_defects.begin(),
@@ -148,78 +88,15 @@ private:
             weightedUnary(Part::Conv2d, unary);
         weightedUnary(Part::Conv1d, Part::ReLU);
         if (m_config.corrected)
-            single(parts(Part::Conv1d), kConvs);
-        single(parts(Part::Conv2d), kConv2d);
+            single(m_parts.of(Part::Conv1d), kConvs);
+        single(m_parts.of(Part::Conv2d), kConv2d);
         weightedAdd(Part::Linear, true);
         weightedAdd(Part::Linear, false);
         for (Part unary : {Part::ReLU, Part::LeakyReLU, Part::Tanh, Part::GELU})
             weightedUnary(Part::Linear, unary);
-        single(linears(), kLinear);
+        single(m_parts.linears(), kLinear);
         mul();
         passOn();
-    }
-
-    // --- parts ---------------------------------------------------------------------------------------------------
-
-    [[nodiscard]] std::vector<SourcePartition> byTarget(const std::vector<std::string_view> &targets) const
-    {
-        std::vector<SourcePartition> found;
-        for (std::size_t n = 0; n < m_graph.nodes.size(); ++n)
-            if (isTarget(m_graph.nodes[n], targets))
-                found.push_back({m_graph.nodes[n].target, m_graph.nodes[n].name, {NodeId(n)}});
-        return found;
-    }
-
-    const std::vector<SourcePartition> &parts(Part part)
-    {
-        const auto [it, isNew] = m_parts.try_emplace(part);
-        if (isNew) {
-            const PartRule rule = ruleOf(part);
-            it->second = m_config.corrected ? byTarget(rule.targets) : findPartitions(m_graph, rule.sources);
-        }
-        return it->second;
-    }
-
-    // For a linear alone the functional form counts too.
-    [[nodiscard]] std::vector<SourcePartition> linears() const
-    {
-        if (m_config.corrected)
-            return byTarget({kLinear[0]});
-        return findPartitions(m_graph, {{"torch.nn.modules.linear.Linear"}, {"torch._C._nn.linear"}, {}});
-    }
-
-    // Chains of parts with one node each. The peer stops with an error where a module of the chain is called more than
-    // once (it sees one part with several results); here each call stands for itself.
-    std::vector<std::vector<NodeId>> chains(const std::vector<Part> &sequence, bool skipsRepeated)
-    {
-        std::vector<std::vector<SourcePartition>> split(sequence.size());
-        std::vector<const std::vector<SourcePartition> *> lists;
-        for (std::size_t i = 0; i < sequence.size(); ++i) {
-            for (const SourcePartition &part : parts(sequence[i])) {
-                const auto outputs = outputNodes(m_graph, part);
-                if (outputs.size() == 1) {
-                    split[i].push_back(part);
-                } else if (outputs.size() > 1 && !skipsRepeated) {
-                    m_repeated.insert(part.name);
-                    for (NodeId node : outputs)
-                        split[i].push_back({part.source, part.name, {node}});
-                }
-            }
-            lists.push_back(&split[i]);
-        }
-        std::vector<std::vector<NodeId>> result;
-        for (const PartitionChain &chain : findSequences(m_graph, lists)) {
-            std::vector<NodeId> nodes;
-            for (const SourcePartition *part : chain) {
-                nodes.push_back(outputNodes(m_graph, *part).front());
-                if (m_repeated.contains(part->name) && m_toldRepeated.insert(part->name).second)
-                    m_warnings.push_back(std::string(kName) + " stops with an error at '" + part->name +
-                                         "', which is called more than once; each call is quantized as a layer of its "
-                                         "own here");
-            }
-            result.push_back(std::move(nodes));
-        }
-        return result;
     }
 
     // --- filters -------------------------------------------------------------------------------------------------
@@ -292,7 +169,7 @@ private:
         std::vector<Part> sequence{Part::Conv2d, Part::BatchNorm, Part::Add};
         if (withRelu)
             sequence.push_back(Part::ReLU);
-        for (const auto &chain : chains(sequence, false)) {
+        for (const auto &chain : m_parts.chains(sequence, false)) {
             const NodeId conv = chain[0], norm = chain[1], add = chain[2], last = chain.back();
             const ValueId extra = otherAddend(add, norm);
             if (users(norm) != 1 || !extra.valid() || !isTarget(m_graph.node(conv), kConv2d) ||
@@ -325,7 +202,7 @@ private:
         std::vector<Part> sequence{Part::Conv2d, Part::BatchNorm};
         if (unary)
             sequence.push_back(*unary);
-        for (const auto &chain : chains(sequence, false)) {
+        for (const auto &chain : m_parts.chains(sequence, false)) {
             const NodeId conv = chain[0], norm = chain[1], last = chain.back();
             if (!isTarget(m_graph.node(conv), kConv2d) || skips({last, norm, conv}))
                 continue;
@@ -355,7 +232,7 @@ private:
         std::vector<Part> sequence{weighted, Part::Add};
         if (withRelu)
             sequence.push_back(Part::ReLU);
-        for (const auto &chain : chains(sequence, !isConv)) {
+        for (const auto &chain : m_parts.chains(sequence, !isConv)) {
             const NodeId producer = chain[0], add = chain[1], last = chain.back();
             if (users(producer) != 1 || !isTarget(m_graph.node(producer), isConv ? Targets(kConv2d) : Targets(kLinear)))
                 continue;
@@ -387,7 +264,7 @@ private:
     void weightedUnary(Part weighted, Part unary)
     {
         const bool isLinear = weighted == Part::Linear;
-        for (const auto &chain : chains({weighted, unary}, isLinear)) {
+        for (const auto &chain : m_parts.chains({weighted, unary}, isLinear)) {
             const NodeId producer = chain[0], last = chain[1];
             if (!isTarget(m_graph.node(producer), isLinear ? Targets(kLinear) : Targets(kConvs)) ||
                 skips({last, producer}))
@@ -404,7 +281,7 @@ private:
         for (const SourcePartition &part : partitions)
             for (NodeId node : outputNodes(m_graph, part)) {
                 if (!isTarget(m_graph.node(node), targets)) {
-                    if (m_toldRepeated.insert(part.name).second)
+                    if (m_told.insert(part.name).second)
                         m_warnings.push_back(std::string(kName) + " stops with an error at '" + part.name +
                                              "', which is traced to " + m_graph.node(node).opType() +
                                              "; it is passed over here");
@@ -533,11 +410,11 @@ private:
 
     const Graph &m_graph;
     const Pt2eConfig &m_config;
+    X86Parts m_parts;
     Annotations m_notes;
     TensorSpec m_activation, m_weight;
     bool m_declining = false;
-    std::map<Part, std::vector<SourcePartition>> m_parts;
-    std::set<std::string> m_repeated, m_toldRepeated;
+    std::set<std::string> m_told;
     std::vector<std::string> m_warnings;
     std::vector<DefectNote> m_defects;
 };

@@ -2,13 +2,13 @@
 //
 // What XNNPACKQuantizer asks for, annotator by annotator in its order. docs/quantization.md, "XNNPACKQuantizer".
 #include <algorithm>
-#include <array>
 #include <map>
 #include <unordered_map>
 
 #include "core/graph_query.h"
 #include "core/placement.h"
 #include "core/placement_annotations.h"
+#include "core/placement_gru.h"
 #include "core/placement_patterns.h"
 
 namespace dblame
@@ -91,7 +91,7 @@ private:
         bareConv();
         fusedRelu(kConvTranspose);
         adaptivePool();
-        gru();
+        m_gruNote = annotateGrus(m_graph, m_config, m_activation, m_notes, m_warnings);
         binaryRelu(kAdd);
         binary(kAdd);
         binaryRelu(kMul);
@@ -318,93 +318,6 @@ private:
     [[nodiscard]] bool allFloat(const std::vector<ValueId> &values) const
     {
         return std::all_of(values.begin(), values.end(), [&](ValueId value) { return isFloat32(value); });
-    }
-
-    // --- GRU: inputs and outputs only ---------------------------------------------------------------------------
-
-    void gru()
-    {
-        Sources sources;
-        sources.classes = {"torch.nn.modules.rnn.GRU"};
-        for (const SourcePartition &partition : findPartitions(m_graph, sources))
-            if (std::all_of(partition.nodes.begin(), partition.nodes.end(), [&](NodeId node) { return allowed(node); }))
-                askGru(partition);
-    }
-
-    // What the partition reads from outside, parameters aside.
-    [[nodiscard]] std::vector<ValueId> partitionInputs(const SourcePartition &partition) const
-    {
-        std::vector<ValueId> inputs;
-        for (NodeId node : partition.nodes)
-            for (const NamedArgument &argument : m_graph.node(node).inputs) {
-                const auto *value = std::get_if<ValueId>(&argument.value);
-                if (!value || std::find(inputs.begin(), inputs.end(), *value) != inputs.end())
-                    continue;
-                const GraphInput *input = m_graph.input(*value);
-                const NodeId producer = m_graph.value(*value).producer;
-                if (input ? input->kind == InputKind::User : !partition.contains(producer))
-                    inputs.push_back(*value);
-            }
-        return inputs;
-    }
-
-    [[nodiscard]] std::vector<ValueId> partitionOutputs(const SourcePartition &partition) const
-    {
-        std::vector<ValueId> outputs;
-        for (NodeId node : partition.nodes)
-            for (ValueId value : m_graph.node(node).outputValues()) {
-                const auto &readers = m_graph.readers(value);
-                if (m_graph.isOutput(value) || std::any_of(readers.begin(), readers.end(),
-                                                           [&](NodeId reader) { return !partition.contains(reader); }))
-                    outputs.push_back(value);
-            }
-        return outputs;
-    }
-
-    void askGru(const SourcePartition &partition)
-    {
-        const auto inputs = partitionInputs(partition);
-        const auto outputs = partitionOutputs(partition);
-        const auto isTaken = [&](ValueId value) { return m_notes.annotated(value); };
-        if (std::any_of(inputs.begin(), inputs.end(), isTaken) ||
-            std::any_of(outputs.begin(), outputs.end(), isTaken)) {
-            m_gruNote = "an input or output of the layer is quantized for another operator already";
-            return;
-        }
-        if (inputs.size() != 2 || outputs.size() != 2) {
-            m_gruNote = "it needs a given initial state and both results in use";
-            if (!m_config.corrected)
-                m_warnings.push_back(std::string(kName) + " stops with an error at the GRU '" + partition.name +
-                                     "', which needs a given initial state and both results in use; it is left float "
-                                     "here");
-            return;
-        }
-        if (m_config.corrected) {
-            for (ValueId input : inputs)
-                for (NodeId reader : m_graph.readers(input))
-                    if (partition.contains(reader))
-                        m_notes.at(reader).setInput(input, m_activation);
-        } else {
-            // One note at each input's first reader. Where that is the layer for both, the second note replaces the
-            // first; which input comes second is not determined, the sequence is taken here.
-            for (ValueId input : {inputs[1], inputs[0]}) {
-                const auto &readers = m_graph.readers(input);
-                Annotation note;
-                note.setInput(input, m_activation);
-                note.annotated = true;
-                m_notes.at(*std::min_element(readers.begin(), readers.end())) = std::move(note);
-            }
-            m_warnings.push_back(std::string(kName) + " observes only one of the two inputs of the GRU '" +
-                                 partition.name +
-                                 "', and which one differs from run to run; the sequence is taken here");
-        }
-        for (ValueId output : outputs)
-            m_notes.at(output).output = m_activation;
-        for (NodeId node : partition.nodes) {
-            m_notes.mark(node);
-            for (ValueId value : m_graph.node(node).outputValues())
-                m_notes.mark(value);
-        }
     }
 
     // --- add, mul ------------------------------------------------------------------------------------------------
