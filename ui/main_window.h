@@ -57,6 +57,8 @@ public:
     void openFiles(const QStringList &paths, bool runWhenOpen = false, const QStringList &inputs = {});
     void openPair(const QString &reference, const QString &candidate, const QStringList &inputs, bool runWhenOpen);
     void openDocument(const QString &path, bool runWhenOpen = false, const QStringList &inputs = {});
+    // Makes the candidate of the reference that is open (or being opened) by a recipe.
+    void quantize(RecipeRequest recipe, bool runWhenOpen);
     [[nodiscard]] bool saveDocumentAs(const QString &path);
     // Format by extension: json, csv, html.
     [[nodiscard]] bool exportReportTo(const QString &path);

@@ -22,6 +22,7 @@
 #include "ui/file_kinds.h"
 #include "ui/graph_panel.h"
 #include "ui/plot_export.h"
+#include "ui/recipe_notes.h"
 #include "ui/snr_plot_panel.h"
 
 namespace dblame::ui
@@ -46,6 +47,19 @@ std::vector<std::string> absolutePaths(const QStringList &paths)
     for (const QString &path : paths)
         absolute.push_back(absolutePath(path).toStdString());
     return absolute;
+}
+
+// What the report says of a candidate that a recipe made, in the words of the command line.
+void addRecipe(const OpenPair &pair, Report &report)
+{
+    if (!pair.made)
+        return;
+    report.recipe = ReportRecipe{pair.made->recipe.title(), recipeText(pair.made->recipe)};
+    if (pair.made->quantized.calibrationBatches > 0)
+        report.inputs.calibration = pair.made->onInputs ? "on the inputs themselves: give other data with --calibration"
+                                                        : pair.made->calibration.source;
+    const std::vector<std::string> notes = recipeNotes(pair.made->quantized);
+    report.warnings.insert(report.warnings.end(), notes.begin(), notes.end());
 }
 
 QString folderOf(const std::string &path)
@@ -95,6 +109,20 @@ void MainWindow::openPair(const QString &reference, const QString &candidate, co
     requestOpen(std::move(request), runWhenOpen);
 }
 
+void MainWindow::quantize(RecipeRequest recipe, bool runWhenOpen)
+{
+    OpenRequest request = wantedRequest();
+    if (request.reference.empty()) {
+        m_banners->show(QStringLiteral("open"), BannerArea::Problem,
+                        tr("A recipe makes the candidate of a reference: open the float model first"),
+                        {{tr("Reference…"), [this] { chooseReference(); }}});
+        return;
+    }
+    request.candidate.clear();
+    request.recipe = std::move(recipe);
+    requestOpen(std::move(request), runWhenOpen);
+}
+
 void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QStringList &inputs)
 {
     SortedFiles files = sortFiles(paths);
@@ -118,6 +146,8 @@ void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QSt
         request.candidate = absolutePath(models[1]).toStdString();
     } else if (models.size() == 1) {
         // The first model is the reference; the next one that comes alone, its candidate.
+        if (!request.reference.empty())
+            request.recipe.reset();
         (request.reference.empty() ? request.reference : request.candidate) = absolutePath(models[0]).toStdString();
     }
     if (!files.inputs.isEmpty()) {
@@ -206,6 +236,7 @@ void MainWindow::chooseCandidate()
         return;
     OpenRequest request = now;
     request.candidate = path.toStdString();
+    request.recipe.reset();
     requestOpen(std::move(request), false);
 }
 
@@ -247,7 +278,8 @@ bool MainWindow::exportReportTo(const QString &path)
     const QString suffix = QFileInfo(path).suffix().toLower();
     ReportFields fields;
     fields.channels = fields.histograms = suffix == QLatin1String("json");
-    const Report report = makeReport(*run, pair->alignment, pair->sites, *pair->reference, *pair->candidate, fields);
+    Report report = makeReport(*run, pair->alignment, pair->sites, *pair->reference, *pair->candidate, fields);
+    addRecipe(*m_session->runs()[static_cast<std::size_t>(m_session->shownRun())].pair, report);
     Result<void> written = fail(ErrorCode::Usage, path.toStdString(), "a report is .json, .csv or .html; name it so");
     if (suffix == QLatin1String("json"))
         written = writeFileAtomically(path.toStdString(), reportJson(report));
@@ -338,7 +370,12 @@ void MainWindow::showFileNames()
         button->setAccessibleName(file.isEmpty() ? what : what + QStringLiteral(": ") + file);
     };
     set(m_referenceButton, tr("Reference"), name(request.reference), QString::fromStdString(request.reference));
-    set(m_candidateButton, tr("Candidate"), name(request.candidate), QString::fromStdString(request.candidate));
+    if (request.recipe)
+        set(m_candidateButton, tr("Recipe"), QString::fromStdString(request.recipe->recipe.title()),
+            tr("The candidate is made of the reference by the recipe %1")
+                .arg(QString::fromStdString(request.recipe->recipe.title())));
+    else
+        set(m_candidateButton, tr("Candidate"), name(request.candidate), QString::fromStdString(request.candidate));
     QString inputs;
     const InputsInfo &info = m_session->pair()->inputs;
     if (request.inputs.files.size() == 1)
@@ -355,7 +392,8 @@ void MainWindow::showFileNames()
 
     QString title = tr("dBlame");
     const QString reference = name(request.reference);
-    const QString candidate = name(request.candidate);
+    const QString candidate =
+        request.recipe ? QString::fromStdString(request.recipe->recipe.title()) : name(request.candidate);
     if (!m_document.isEmpty())
         title = QFileInfo(m_document).fileName() + QStringLiteral("[*] — dBlame");
     else if (!reference.isEmpty() && !candidate.isEmpty())

@@ -21,6 +21,7 @@
 #include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/node_table_model.h"
+#include "ui/recipe_notes.h"
 #include "ui/selection.h"
 #include "ui/snr_plot_panel.h"
 
@@ -75,7 +76,8 @@ void MainWindow::connectRunner()
         m_progress->setRange(0, total > 0 ? kProgressSteps : 0);
         m_progress->setValue(
             total > 0 ? static_cast<int>(kProgressSteps * static_cast<double>(done) / static_cast<double>(total)) : 0);
-        say(tr("opening: %1").arg(what));
+        const bool quantizing = what == QLatin1String("calibrating");
+        say(quantizing ? tr("quantizing: %1 %").arg(total > 0 ? 100 * done / total : 0) : tr("opening: %1").arg(what));
     });
     connect(m_runner, &Runner::opened, this, &MainWindow::takeOpened);
     connect(m_runner, &Runner::openFailed, this, &MainWindow::takeOpenFailure);
@@ -133,6 +135,8 @@ void MainWindow::logNotes(const OpenPair &pair) const
     for (const auto &model : {pair.reference, pair.candidate})
         if (model)
             log(model->info().path, model->info().notes);
+    if (pair.made)
+        log("recipe " + pair.made->recipe.title(), recipeNotes(pair.made->quantized));
     log({}, pair.sites.notes);
     log({}, pair.alignment.notes);
     log(pair.inputs.source, pair.inputs.notes);
@@ -180,8 +184,9 @@ void MainWindow::takeOpened(const Opened &opened)
     const OpenRequest request = *m_opening;
     m_opening.reset();
     m_lastError.reset();
-    const bool sameModels =
-        request.reference == m_session->request().reference && request.candidate == m_session->request().candidate;
+    const bool sameModels = request.reference == m_session->request().reference &&
+                            request.candidate == m_session->request().candidate &&
+                            request.recipe == m_session->request().recipe;
     const bool document = m_openingDocument.has_value();
     if (document)
         takeDocument();
@@ -216,13 +221,14 @@ void MainWindow::takeOpened(const Opened &opened)
 
 void MainWindow::takeOpenFailure(const Error &error)
 {
+    const bool quantizing = m_opening && m_opening->recipe;
     m_opening.reset();
     m_openingDocument.reset();
     m_runWhenOpen = false;
     showFileNames();
     logError(error);
     if (error.code == ErrorCode::Cancelled) {
-        say(tr("opening was stopped"));
+        say(quantizing ? tr("quantizing was stopped") : tr("opening was stopped"));
         return;
     }
     m_lastError = error;

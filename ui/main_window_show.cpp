@@ -134,9 +134,10 @@ void MainWindow::showActivity()
         say(tr("loading LibTorch"));
     else if (activity == Runner::Layout)
         say(tr("laying out the graph"));
-    const bool busyText = m_progressText->text() == tr("loading LibTorch") ||
-                          m_progressText->text() == tr("laying out the graph") ||
-                          m_progressText->text().startsWith(tr("opening"));
+    const bool busyText =
+        m_progressText->text() == tr("loading LibTorch") || m_progressText->text() == tr("laying out the graph") ||
+        m_progressText->text().startsWith(tr("opening: ")) || m_progressText->text().startsWith(tr("quantizing: ")) ||
+        m_progressText->text() == tr("opening");
     if (!activity && busyText)
         say({});
     const bool shown = running || opening || activity == Runner::Load || activity == Runner::Layout;

@@ -7,9 +7,19 @@
 #include "core/model.h"
 #include "core/node_report.h"
 #include "core/quant_site.h"
+#include "core/quantization.h"
+#include "core/recipe.h"
 
 namespace dblame::ui
 {
+
+// How a recipe made the candidate of the reference, and what its observers saw.
+struct MadeCandidate {
+    Recipe recipe;
+    QuantizedModel quantized;
+    InputsInfo calibration; // no batches: nothing was observed
+    bool onInputs = false;  // calibrated on the inputs of the comparison themselves
+};
 
 // What is open: two models, the candidate's sites and the alignment. Immutable; a new one per opened pair.
 // Either model may be null while only one has been opened.
@@ -19,6 +29,7 @@ struct OpenPair {
     SiteTable sites;
     Alignment alignment;
     InputsInfo inputs;
+    std::shared_ptr<const MadeCandidate> made; // null: the candidate comes from a file
 };
 using OpenPairPtr = std::shared_ptr<const OpenPair>;
 

@@ -105,7 +105,7 @@ void Session::setOpened(const OpenRequest &request, const Opened &opened, QStrin
     else if (m_pair->candidate)
         named = nameEdits(m_edits, *m_pair);
     if (m_request.reference != request.reference || m_request.candidate != request.candidate ||
-        m_request.inputs.files != request.inputs.files)
+        m_request.recipe != request.recipe || m_request.inputs.files != request.inputs.files)
         m_filesChanged = true;
     m_request = request;
     m_pair = opened.pair;

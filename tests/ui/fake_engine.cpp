@@ -294,6 +294,7 @@ Result<std::shared_ptr<const Model>> FakeEngine::openModel(const std::string &pa
 Result<std::shared_ptr<const InputSet>> FakeEngine::openInputs(const InputRequest &request, const Model &,
                                                                const Model &, std::stop_token)
 {
+    ++inputsRead;
     InputsInfo info;
     info.batches = 1;
     info.samples = 64;
@@ -314,22 +315,56 @@ Result<std::shared_ptr<const InputSet>> FakeEngine::openInputs(const InputReques
 }
 
 Result<QuantizedModel> FakeEngine::quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
-                                            std::shared_ptr<const InputSet>, const QuantizeOptions &,
-                                            const Progress &progress, std::stop_token)
+                                            std::shared_ptr<const InputSet> calibration, const QuantizeOptions &,
+                                            const Progress &progress, std::stop_token stop)
 {
     thread = std::this_thread::get_id();
-    progress(1, 1, "calibrating");
+    ++quantizations;
+    calibratedOn = calibration ? calibration->info().source : "";
+    progress(1, 4, "calibrating");
+    gate.pass(stop);
+    if (stop.stop_requested())
+        return fail(ErrorCode::Cancelled, {}, "quantizing was stopped");
+    if (failNextQuantize) {
+        const Error error = *failNextQuantize;
+        failNextQuantize.reset();
+        return tl::unexpected(error);
+    }
+    auto placed = placeRecipe(model->graph(), recipe);
+    if (!placed)
+        return tl::unexpected(placed.error());
     QuantizedModel result;
-    result.model = makeModel(model->info().path + " " + recipe.title(), true, false);
+    result.model = makeModel(model->info().path, true, false);
     result.annotated = std::move(model);
-    result.calibrationBatches = 1;
+    result.placement = std::move(*placed);
+    const SiteTable sites = makeSites(*result.model);
+    for (const PlacedSite &site : result.placement.sites) {
+        result.siteOfPlaced.push_back(sites.byId(site.id));
+        if (site.role == SiteRole::Weight)
+            result.weightErrors.push_back({site.id, 42.5, 0, {40.25, 30.75, 55.0}, 1});
+    }
+    ObserverRange range;
+    range.batches = 3;
+    range.elements = 3000;
+    range.lowest = range.low = -6;
+    range.highest = range.high = 8;
+    range.clipped = 0.0;
+    range.unused = 0.125;
+    result.observed.assign(result.placement.observers.size(), range);
+    result.calibrationBatches = calibration ? 3 : 0;
+    result.warnings.emplace_back("one warning of the quantizer");
     return result;
 }
 
-Result<QuantizedModel> FakeEngine::place(std::shared_ptr<const Model> model, const Recipe &)
+Result<QuantizedModel> FakeEngine::place(std::shared_ptr<const Model> model, const Recipe &recipe)
 {
+    ++placements;
+    auto placed = placeRecipe(model->graph(), recipe);
+    if (!placed)
+        return tl::unexpected(placed.error());
     QuantizedModel result;
     result.annotated = std::move(model);
+    result.placement = std::move(*placed);
     return result;
 }
 

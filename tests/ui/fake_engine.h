@@ -57,7 +57,8 @@ public:
     [[nodiscard]] Result<std::shared_ptr<const InputSet>> openInputs(const InputRequest &request,
                                                                      const Model &reference, const Model &candidate,
                                                                      std::stop_token stop) override;
-    // The net's int8 candidate, whatever the recipe, with the recipe's title as its format; no placement.
+    // The net's int8 candidate, whatever the recipe, with the placement that the recipe has on the reference. Every
+    // activation observer saw -6..8 on a grid of -6..8; a batch waits at the gate like an operator of a run.
     [[nodiscard]] Result<QuantizedModel> quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
                                                   std::shared_ptr<const InputSet> calibration,
                                                   const QuantizeOptions &options, const Progress &progress,
@@ -71,9 +72,11 @@ public:
     Gate gate;
     bool sampleInputs = true;
     std::optional<Error> failNextRun; // set between runs only
-    bool unpairFc = false;            // leave the last layer unpaired until it is paired by hand
+    std::optional<Error> failNextQuantize;
+    bool unpairFc = false; // leave the last layer unpaired until it is paired by hand
     // What the engine was asked, for tests to look at between jobs.
-    int modelsRead = 0, runs = 0;
+    int modelsRead = 0, inputsRead = 0, quantizations = 0, placements = 0, runs = 0;
+    std::string calibratedOn; // source of the last calibration
     std::thread::id thread;
 };
 
