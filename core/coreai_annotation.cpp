@@ -417,6 +417,10 @@ private:
             return fail(ErrorCode::Usage, where, "the specs that meet at this tensor do not go together: " + *broken);
         if (weight && spec.calculator == CoreAiCalculator::Dynamic)
             return fail(ErrorCode::Usage, where, "qparam_calculator_cls dynamic is for activations only");
+        if (spec.calculator == CoreAiCalculator::Dynamic && (spec.low || spec.high))
+            return fail(ErrorCode::Usage, where,
+                        "qparam_calculator_cls dynamic takes no float_range, and this tensor has one (its own, or the "
+                        "operator's known bounds)");
         TensorSpec result = tensorSpecOf(spec, weight);
         if (m_options.corrected && result.observer == ObserverKind::MovingAverage)
             result.observer = ObserverKind::MinMax; // or the first batch outweighs all others

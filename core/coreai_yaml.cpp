@@ -83,6 +83,11 @@ public:
     std::int64_t integer(const YamlNode &node, const std::string &what, std::int64_t lowest)
     {
         auto value = node.integer();
+        if (!value && node.quoted) { // pydantic reads numbers out of text
+            YamlNode plain = node;
+            plain.quoted = false;
+            value = plain.integer();
+        }
         if (!value)
             if (const auto number = node.number();
                 number && *number == static_cast<double>(static_cast<std::int64_t>(*number)))
@@ -505,7 +510,7 @@ PaletteWeightSpec readPaletteSpec(Reader &in, const YamlNode &node)
              .map) {
         if (key.scalar == "n_bits") {
             spec.bits = static_cast<int>(in.integer(value, "n_bits", 1));
-            if (spec.bits > 8 || spec.bits == 5 || spec.bits == 7)
+            if (!value.integer() || spec.bits > 8 || spec.bits == 5 || spec.bits == 7)
                 in.refuse(value.line, "n_bits must be 1, 2, 3, 4, 6 or 8, not " + value.words());
         } else if (key.scalar == "lut_qspec" && !value.isNull()) {
             spec.lut = readTableSpec(in, value);

@@ -190,6 +190,8 @@ private:
             newIndex.push_back(static_cast<int>(sites.size()));
             std::vector<NodeId> others;
             for (const NodeId reader : site.readers) {
+                if (addsAfterNorm(site, reader))
+                    continue; // the rewritten form adds the bias after the convolution, in float
                 if (!scalesWeight(site, reader)) {
                     others.push_back(reader);
                     continue;
@@ -213,6 +215,7 @@ private:
                 site.after = newIndex[static_cast<std::size_t>(site.after)];
         m_placement.sites = std::move(sites);
         sortSites(rewrittenAt);
+        dropIdleObservers(m_placement);
     }
 
     [[nodiscard]] bool scalesWeight(const PlacedSite &site, NodeId reader) const
@@ -220,6 +223,12 @@ private:
         const int entry = m_fx.ofNode(reader);
         return m_graph.input(site.value) && batchNormAfter(m_fx, entry) >= 0 &&
                valueArgument(m_graph.node(reader), "weight") == site.value;
+    }
+
+    [[nodiscard]] bool addsAfterNorm(const PlacedSite &site, NodeId reader) const
+    {
+        return m_graph.input(site.value) && batchNormAfter(m_fx, m_fx.ofNode(reader)) >= 0 &&
+               valueArgument(m_graph.node(reader), "bias") == site.value;
     }
 
     void sortSites(const std::vector<std::int64_t> &rewrittenAt)
@@ -342,6 +351,18 @@ void removeObservers(Placement &placement, const std::set<int> &observers)
         site.instance = newObserver[static_cast<std::size_t>(site.instance)];
     placement.sites = std::move(sites);
     placement.observers = std::move(kept);
+}
+
+void dropIdleObservers(Placement &placement)
+{
+    std::set<int> used;
+    for (const PlacedSite &site : placement.sites)
+        used.insert(site.instance);
+    std::set<int> idle;
+    for (std::size_t i = 0; i < placement.observers.size(); ++i)
+        if (!used.contains(static_cast<int>(i)))
+            idle.insert(static_cast<int>(i));
+    removeObservers(placement, idle);
 }
 
 void nameSitesOf(const Graph &graph, Placement &placement)

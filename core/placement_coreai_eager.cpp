@@ -308,6 +308,9 @@ private:
         if (weight && spec->calculator == CoreAiCalculator::Dynamic)
             return fail(ErrorCode::Usage, std::string(m_fx.name(entry)),
                         "qparam_calculator_cls dynamic is for activations only");
+        if (spec->calculator == CoreAiCalculator::Dynamic && (spec->low || spec->high))
+            return fail(ErrorCode::Usage, std::string(m_fx.name(entry)),
+                        "qparam_calculator_cls dynamic takes no float_range");
         TensorSpec result = tensorSpecOf(*spec, weight);
         if (m_options.corrected && result.observer == ObserverKind::MovingAverage)
             result.observer = ObserverKind::MinMax;
@@ -379,9 +382,10 @@ private:
                 return tl::unexpected(settled.error());
             if (!*settled)
                 continue;
-            const auto &owners = m_fx.owners(input);
+            // A tied weight goes by the layer that reads it first.
             const auto &names = m_fx.localNames(input);
-            const std::string owner = owners.empty() || owners.front().empty() ? std::string() : owners.front() + ".";
+            const std::string path = isWeighted(m_fx, call.entry) && isWeight ? pathOf(call.module) : ownerOf(input);
+            const std::string owner = m_weightNames.try_emplace(input, path.empty() ? path : path + ".").first->second;
             PlacedSite site;
             site.role = SiteRole::Weight;
             site.owner = m_fx.at(call.entry).node;
@@ -396,6 +400,12 @@ private:
             m_placement.sites.push_back(std::move(site));
         }
         return {};
+    }
+
+    [[nodiscard]] std::string ownerOf(int state) const
+    {
+        const auto &owners = m_fx.owners(state);
+        return owners.empty() ? std::string() : owners.front();
     }
 
     void placeInput(const Call &call, ValueId value, int instance)
@@ -481,6 +491,7 @@ private:
     std::vector<Call> m_calls;
     std::map<int, Boundary> m_boundaries;
     std::map<int, std::optional<CoreAiSpec>> m_stateSpecs;
+    std::map<int, std::string> m_weightNames; // state -> path of its module with a dot
     std::map<std::string, int> m_observers;
     std::map<ValueId, int> m_outputSite;
     std::map<ValueId, std::string> m_indivisible;

@@ -35,6 +35,8 @@ namespace dblame
 
 // Takes observers and all their sites out; readers go back to what the sites read.
 void removeObservers(Placement &placement, const std::set<int> &observers);
+// Takes out observers that no site has.
+void dropIdleObservers(Placement &placement);
 // Ids as recognizeSites gives them to the same sites in a saved candidate.
 void nameSitesOf(const Graph &graph, Placement &placement);
 

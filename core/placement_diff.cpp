@@ -28,12 +28,25 @@ int chainLength(const Placement &placement, const PlacedSite &site)
 }
 
 // What makes two sites the same one.
-using Identity = std::tuple<std::int32_t, SiteRole, std::int32_t, int>;
+using Identity = std::tuple<std::int32_t, SiteRole, std::int32_t, int, int>;
 Identity identityOf(const Placement &placement, const PlacedSite &site)
 {
     // An activation's output site is its tensor's, whoever asked; inputs and weights are their reader's.
     const std::int32_t owner = site.role == SiteRole::Output ? -1 : site.owner.index;
-    return {site.value.index, site.role, owner, chainLength(placement, site)};
+    return {site.value.index, site.role, owner, chainLength(placement, site), 0};
+}
+
+// Of every site; sites that are alike in this are numbered.
+std::vector<Identity> identities(const Placement &placement)
+{
+    std::vector<Identity> result;
+    std::map<Identity, int> counts;
+    for (const PlacedSite &site : placement.sites) {
+        Identity identity = identityOf(placement, site);
+        std::get<4>(identity) = counts[identity]++;
+        result.push_back(identity);
+    }
+    return result;
 }
 
 // Ids of the sites that share the observer, this one left out.
@@ -142,8 +155,10 @@ PlacementDiff comparePlacements(const Graph &graph, const Placement &before, con
 {
     PlacementDiff diff;
     std::map<Identity, int> known;
-    for (std::size_t i = 0; i < before.sites.size(); ++i)
-        known.try_emplace(identityOf(before, before.sites[i]), static_cast<int>(i));
+    const auto was = identities(before);
+    const auto is = identities(after);
+    for (std::size_t i = 0; i < was.size(); ++i)
+        known.try_emplace(was[i], static_cast<int>(i));
     std::vector<char> met(before.sites.size(), 0);
     struct Placed {
         std::tuple<std::int32_t, int, int> place;
@@ -156,8 +171,8 @@ PlacementDiff comparePlacements(const Graph &graph, const Placement &before, con
     };
     for (std::size_t i = 0; i < after.sites.size(); ++i) {
         const PlacedSite &site = after.sites[i];
-        const auto it = known.find(identityOf(after, site));
-        if (it == known.end() || met[static_cast<std::size_t>(it->second)] != 0) {
+        const auto it = known.find(is[i]);
+        if (it == known.end()) {
             found.push_back({placeOf(after, site),
                              {SiteChange::Appears, site.id, -1, static_cast<int>(i), specWords(specOf(after, site))}});
             continue;

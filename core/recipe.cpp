@@ -329,17 +329,17 @@ Result<RecipeOverride> parseOverride(std::string_view selector, std::string_view
 
 Result<RecipeOverride> parseOverride(std::string_view text)
 {
-    // The selector may hold '=' only inside a regular expression: the first one that a role or a word follows splits.
+    // A regular expression may hold '=' itself: the first place that makes sense splits.
+    std::optional<Error> first;
     for (auto at = text.find('='); at != std::string_view::npos; at = text.find('=', at + 1)) {
         auto change = parseOverride(text.substr(0, at), text.substr(at + 1));
-        if (change || text.find('=', at + 1) == std::string_view::npos)
+        if (change)
             return change;
-        const auto next = text.substr(at + 1);
-        const bool role = next.starts_with("weight") || next.starts_with("in") || next.starts_with("out") ||
-                          next.starts_with("act") || next.starts_with("range");
-        if (role)
-            return change;
+        if (!first)
+            first = change.error();
     }
+    if (first)
+        return tl::unexpected(*first);
     return fail(ErrorCode::Usage, std::string(text), "write SELECTOR=SPEC, such as module:fc=weight=int4:sym:channel");
 }
 

@@ -42,41 +42,42 @@ tl::unexpected<Error> cannotSay(const RecipeOverride &change, const std::string 
     return fail(ErrorCode::Usage, change.text(), "cannot be exported to coreai-opt: " + reason);
 }
 
-// "Float here" can be exported where it gives the same sites as None does.
+// What the text says, placed alone, against what the recipe asks for; the first difference in words.
+Result<std::string> firstDifference(const Graph &graph, const Recipe &recipe, const CoreAiConfig &config)
+{
+    const auto asked = placeRecipe(graph, recipe);
+    if (!asked)
+        return tl::unexpected(asked.error());
+    const auto said = placeCoreAi(graph, config);
+    if (!said)
+        return tl::unexpected(said.error());
+    const PlacementDiff diff = comparePlacements(graph, *asked, *said);
+    if (diff.empty())
+        return std::string();
+    const PlacementChange &change = diff.changes.front();
+    return change.id + " " + siteChangeName(change.kind) + ": " + change.text;
+}
+
+// "Float here" and ranges can be exported where the quantizer's own way gives the same sites: only a model tells.
 Result<CoreAiConfig> exportedConfig(const Recipe &recipe, const Graph *graph)
 {
-    TranslatedConfig translated = translateOverrides(recipe, graph);
-    if (!translated.left.empty() && graph) {
-        TranslatedConfig again = translateOverrides(asQuantizer(recipe), graph);
-        if (!again.left.empty())
-            return cannotSay(again.left.front(), again.reasons.front());
-        const auto asked = placeRecipe(*graph, recipe);
-        const auto said = placeCoreAi(*graph, again.config);
-        if (!asked)
-            return tl::unexpected(asked.error());
-        if (!said)
-            return tl::unexpected(said.error());
-        const PlacementDiff diff = comparePlacements(*graph, *asked, *said);
-        if (!diff.empty())
-            return cannotSay(translated.left.front(),
-                             translated.reasons.front() + " (there, " + diff.changes.front().id + " " +
-                                 siteChangeName(diff.changes.front().kind) + ": " + diff.changes.front().text + ")");
-        return again.config;
-    }
-    if (!translated.left.empty())
-        return cannotSay(translated.left.front(), translated.reasons.front());
+    const TranslatedConfig plain = translateOverrides(recipe, graph);
+    if (!plain.left.empty() && !graph)
+        return cannotSay(plain.left.front(), plain.reasons.front());
+    TranslatedConfig said = plain.left.empty() ? plain : translateOverrides(asQuantizer(recipe), graph, true);
+    if (!said.left.empty())
+        return cannotSay(said.left.front(), said.reasons.front());
     if (graph) {
-        const auto asked = placeRecipe(*graph, recipe);
-        if (!asked)
-            return tl::unexpected(asked.error());
-        const auto said = placeCoreAi(*graph, translated.config);
-        if (!said)
-            return tl::unexpected(said.error());
-        if (const auto diff = comparePlacements(*graph, *asked, *said); !diff.empty())
-            return fail(ErrorCode::Internal, diff.changes.front().id,
-                        "the exported configuration would place other sites: " + diff.changes.front().text);
+        const auto difference = firstDifference(*graph, recipe, said.config);
+        if (!difference)
+            return tl::unexpected(difference.error());
+        if (!difference->empty() && plain.left.empty())
+            return fail(ErrorCode::Internal, recipe.title(),
+                        "the exported configuration would place other sites: " + *difference);
+        if (!difference->empty())
+            return cannotSay(plain.left.front(), plain.reasons.front() + " (there, " + *difference + ")");
     }
-    return translated.config;
+    return std::move(said.config);
 }
 
 // Palettes have no activations: what an override can say is None for a layer.

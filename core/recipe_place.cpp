@@ -42,18 +42,6 @@ void dropSite(Placement &placement, std::size_t site)
     }
 }
 
-void dropIdleObservers(Placement &placement)
-{
-    std::set<int> used;
-    for (const PlacedSite &site : placement.sites)
-        used.insert(site.instance);
-    std::set<int> idle;
-    for (std::size_t i = 0; i < placement.observers.size(); ++i)
-        if (!used.contains(static_cast<int>(i)))
-            idle.insert(static_cast<int>(i));
-    removeObservers(placement, idle);
-}
-
 // Overrides as the placements of the quantizers take them.
 struct Resolved {
     std::set<NodeId> excluded;

@@ -55,8 +55,10 @@ public:
     Edit(const Recipe &recipe, const RecipeOverride &change) : m_recipe(recipe), m_change(change) {}
 
     // Why the configuration cannot say this; empty when it can.
-    std::string prepare()
+    std::string prepare(bool ranges)
     {
+        if (!ranges && (m_change.low || m_change.high))
+            return "coreai-opt widens a range where other sites of the tensor have none";
         for (const OverridePart &part : m_change.parts) {
             if (!part.spec && m_change.meaning == OverrideMeaning::FloatHere)
                 return "float for this reader only is nothing that coreai-opt's configuration can say; 'none' is what "
@@ -133,7 +135,8 @@ private:
 class Translator
 {
 public:
-    Translator(const Recipe &recipe, const Graph *graph) : m_recipe(recipe), m_graph(graph)
+    Translator(const Recipe &recipe, const Graph *graph, bool ranges)
+        : m_recipe(recipe), m_graph(graph), m_ranges(ranges)
     {
         m_result.config = recipe.coreAi;
         if (graph) {
@@ -146,7 +149,7 @@ public:
     {
         for (const RecipeOverride &change : m_recipe.overrides) {
             Edit edit(m_recipe, change);
-            std::string reason = edit.prepare();
+            std::string reason = edit.prepare(m_ranges);
             if (reason.empty())
                 reason = m_graph ? translateOnGraph(change, edit) : translateBlind(change, edit);
             if (reason.empty())
@@ -411,6 +414,7 @@ private:
 
     const Recipe &m_recipe;
     const Graph *m_graph;
+    bool m_ranges;
     std::optional<CoreAiGraph> m_fx;
     std::optional<ModuleTree> m_tree;
     TranslatedConfig m_result;
@@ -430,9 +434,9 @@ std::string literalPattern(const std::string &text)
     return pattern;
 }
 
-TranslatedConfig translateOverrides(const Recipe &recipe, const Graph *graph)
+TranslatedConfig translateOverrides(const Recipe &recipe, const Graph *graph, bool ranges)
 {
-    return Translator(recipe, graph).run();
+    return Translator(recipe, graph, ranges).run();
 }
 
 } // namespace dblame

@@ -22,7 +22,9 @@ struct TranslatedConfig {
 // Overrides that mean what the quantizer would do (and specs) become entries; "float here" stays, because no entry says
 // it for one reader. With a graph the entries name what the selectors name on it. Without one, only selectors that need
 // no look at the model are translated.
-[[nodiscard]] TranslatedConfig translateOverrides(const Recipe &recipe, const Graph *graph);
+// `ranges`: a spec with a range is translated too, though coreai-opt widens it where other sites of the tensor have
+// none.
+[[nodiscard]] TranslatedConfig translateOverrides(const Recipe &recipe, const Graph *graph, bool ranges = false);
 
 // A regular expression that matches this text only.
 [[nodiscard]] std::string literalPattern(const std::string &text);
