@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include <sys/mman.h>
@@ -79,8 +78,7 @@ extern "C" void onBusError(int signal, siginfo_t *info, void *context)
 
 void installOnce()
 {
-    static std::once_flag once;
-    std::call_once(once, [] {
+    [[maybe_unused]] static const bool kInstalled = [] { // once, whatever threads ask
         g_pageSize = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
         struct sigaction action {
         };
@@ -89,7 +87,8 @@ void installOnce()
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
         ::sigaction(SIGBUS, nullptr, &g_before);
         ::sigaction(SIGBUS, &action, nullptr);
-    });
+        return true;
+    }();
 }
 
 std::size_t takePlace()

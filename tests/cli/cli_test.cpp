@@ -102,18 +102,17 @@ TEST_F(Cli, HelpShowsWhatIsBuiltAndNothingElse)
 {
     const Finished top = dblame({"--help"});
     EXPECT_EQ(top.status, 0);
-    for (const char *word : {"compare", "inspect", "align", "diff"})
+    for (const char *word : {"compare", "inspect", "align", "diff", "plan", "recipe"})
         EXPECT_THAT(top.out, HasSubstr(word));
-    for (const char *word : {"plan", "sweep", "recipe"})
-        EXPECT_THAT(top.out, Not(HasSubstr(word)));
+    EXPECT_THAT(top.out, Not(HasSubstr("sweep")));
     const Finished help = dblame({"compare", "--help"});
     EXPECT_EQ(help.status, 0);
-    for (const char *word : {"--inputs", "--random", "--skip", "--only", "--json", "--csv", "--html", "--signal",
-                             "--channels", "--histograms", "--hashes", "--threads", "--limit-batches", "--fail-below",
-                             "--fail-row-below", "--fail-drop"})
+    for (const char *word :
+         {"--inputs",         "--random",    "--skip",       "--only",   "--json",    "--csv",           "--html",
+          "--signal",         "--channels",  "--histograms", "--hashes", "--threads", "--limit-batches", "--fail-below",
+          "--fail-row-below", "--fail-drop", "--preset",     "--recipe", "--set",     "--calibration"})
         EXPECT_THAT(help.out, HasSubstr(word));
-    for (const char *word : {"--preset", "--recipe", "--set", "--calibration", "--attribution"})
-        EXPECT_THAT(help.out, Not(HasSubstr(word)));
+    EXPECT_THAT(help.out, Not(HasSubstr("--attribution")));
     EXPECT_EQ(dblame({"diff", "--help"}).status, 0);
 }
 

@@ -113,7 +113,7 @@ TEST_P(Golden, EveryRowOfThePeerWithinAHundredthOfADecibel)
         EXPECT_EQ(report.outputSnrDb.front(), output);
 }
 
-INSTANTIATE_TEST_SUITE_P(Peers, Golden, testing::ValuesIn(cases()), [](const auto &info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Peers, Golden, testing::ValuesIn(cases()), [](const auto &each) { return each.param; });
 
 TEST(GoldenTables, FourteenPositionsOfTheDigitsNetInOrder)
 {

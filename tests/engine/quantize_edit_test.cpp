@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(std::pair{"tinyconv_xnnpack", "xnnpack-static"}, std::pair{"tinyconv_xnnpack", "x86-static"},
                     std::pair{"cfg_dynamic", "xnnpack-dynamic"}, std::pair{"tinyconv_coreai", "coreai-w8a8"},
                     std::pair{"toy_palette", "coreai-palette-4"}, std::pair{"transformer_xnnpack", "xnnpack-qat"}),
-    [](const auto &info) {
-        std::string name = std::string(info.param.first) + "_" + info.param.second;
+    [](const auto &each) {
+        std::string name = std::string(each.param.first) + "_" + each.param.second;
         std::replace(name.begin(), name.end(), '-', '_');
         return name;
     });

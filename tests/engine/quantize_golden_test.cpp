@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(Torchao, QuantizeGolden,
                                          Case{"collapse_act_pc", "float.pt2", "xnnpack-static"},
                                          Case{"transformer_xnnpack", "float.pt2", "xnnpack-static"},
                                          Case{"transformer_dynamic", "float.pt2", "xnnpack-dynamic"}),
-                         [](const auto &info) { return std::string(info.param.folder); });
+                         [](const auto &each) { return std::string(each.param.folder); });
 
 INSTANTIATE_TEST_SUITE_P(CoreAi, QuantizeGolden,
                          testing::Values(Case{"toy_w8a8", "float.pt2", "coreai-w8a8"},
@@ -260,7 +260,7 @@ INSTANTIATE_TEST_SUITE_P(CoreAi, QuantizeGolden,
                                          Case{"tinyconv_coreai", "float.pt2", "coreai-w8a8"},
                                          Case{"coreai_bn_eps", "float.pt2", "coreai-w8a8"},
                                          Case{"transformer_coreai", "float.pt2", "coreai-w8a8"}),
-                         [](const auto &info) { return std::string(info.param.folder); });
+                         [](const auto &each) { return std::string(each.param.folder); });
 
 } // namespace
 

@@ -79,9 +79,9 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"toy_w4block", "float.pt2"}, std::pair{"toy_palette", "float.pt2"},
                     std::pair{"transformer_xnnpack", "float.pt2"}, std::pair{"transformer_dynamic", "float.pt2"},
                     std::pair{"transformer_coreai", "float.pt2"}),
-    [](const auto &info) {
-        const std::string file = info.param.second;
-        return std::string(info.param.first) + "_" + file.substr(0, file.find('.'));
+    [](const auto &each) {
+        const std::string file = each.param.second;
+        return std::string(each.param.first) + "_" + file.substr(0, file.find('.'));
     });
 
 TEST(SkipAllReport, SaysThatTheRestIsNotQuantization)
@@ -202,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::pair{"tinyconv_xnnpack", 300000ULL}, std::pair{"tinyconv_coreai", 1ULL << 28U},
                     std::pair{"toy_palette", 1ULL << 28U}, std::pair{"cfg_dynamic", 1ULL << 28U},
                     std::pair{"transformer_coreai", 1ULL << 28U}),
-    [](const auto &info) { return std::string(info.param.first) + "_" + std::to_string(info.param.second); });
+    [](const auto &each) { return std::string(each.param.first) + "_" + std::to_string(each.param.second); });
 
 TEST(Respecify, MoreBitsForAWeightRaiseItsRow)
 {
