@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <QMainWindow>
+#include <QPointer>
 #include <QStringList>
 
 #include "ui/banner.h"
@@ -36,6 +37,7 @@ class LayersPanel;
 class LogPanel;
 class NodesPanel;
 class NodeTableModel;
+class RecipeDialog;
 class RunsPanel;
 class Selection;
 class SnrPlotPanel;
@@ -71,6 +73,9 @@ public:
     void useTheme(const QString &name);
     // By value name, node name or layer of the reference; false when nothing is called that.
     bool selectNode(const QString &name);
+
+    // Asks for a recipe; does not wait for the answer. The dialog that is open already comes to the front.
+    void chooseRecipe();
 
     [[nodiscard]] Session &session() { return *m_session; }
     [[nodiscard]] Runner &runner() { return *m_runner; }
@@ -135,6 +140,8 @@ private:
     void remember(const QString &entry);
     void showFileNames();
     void showModified();
+    // main_window_recipe.cpp
+    void showNoReference();
     // main_window_run.cpp
     void connectRunner();
     void takeOpened(const Opened &opened);
@@ -190,6 +197,7 @@ private:
     QAction *m_runAction = nullptr, *m_stopAction = nullptr, *m_saveAction = nullptr, *m_exportReport = nullptr,
             *m_exportPlot = nullptr, *m_skip = nullptr, *m_reload = nullptr;
     QMenu *m_recent = nullptr;
+    QPointer<RecipeDialog> m_recipeDialog; // while it is open
 
     QString m_document;                                            // path, empty: none
     std::optional<std::pair<QString, Document>> m_openingDocument; // takes effect when its models are open

@@ -63,8 +63,13 @@ void MainWindow::makeToolBar()
     // File names give way before anything else does.
     m_referenceButton =
         place(new ElidingButton(tr("Reference…")), tr("Open the reference model"), &MainWindow::chooseReference);
-    m_candidateButton =
-        place(new ElidingButton(tr("Candidate…")), tr("Open the candidate model"), &MainWindow::chooseCandidate);
+    m_candidateButton = new ElidingButton(tr("Candidate…"));
+    m_candidateButton->setToolTip(tr("Open the candidate model, or make it of the reference"));
+    bar->addWidget(m_candidateButton);
+    auto *candidate = new QMenu(m_candidateButton);
+    addEntry(candidate, tr("Open a &candidate…"), {}, [this] { chooseCandidate(); });
+    connect(candidate->addAction(tr("&Quantize the reference…")), &QAction::triggered, this, &MainWindow::chooseRecipe);
+    m_candidateButton->setMenu(candidate);
     m_inputsButton = place(new ElidingButton(tr("Inputs…")), tr("Open the inputs that both models run on"),
                            &MainWindow::chooseInputs);
     m_runButton = place(new QPushButton(tr("Run F5")), tr("Run both models and compare every node"), &MainWindow::run);
@@ -125,6 +130,7 @@ void MainWindow::makeFileMenu()
     QMenu *file = menuBar()->addMenu(tr("&File"));
     addEntry(file, tr("Open &reference…"), QKeySequence::Open, [this] { chooseReference(); });
     addEntry(file, tr("Open &candidate…"), QKeySequence(tr("Ctrl+Shift+O")), [this] { chooseCandidate(); });
+    addEntry(file, tr("&Quantize the reference…"), QKeySequence(tr("Ctrl+Shift+R")), [this] { chooseRecipe(); });
     addEntry(file, tr("Open &inputs…"), QKeySequence(tr("Ctrl+I")), [this] { chooseInputs(); });
     addEntry(file, tr("Open pair &folder…"), {}, [this] { chooseFolder(); });
     addEntry(file, tr("Open &document…"), {}, [this] { chooseDocument(); });
@@ -137,7 +143,7 @@ void MainWindow::makeFileMenu()
     m_exportReport = addEntry(file, tr("E&xport report…"), QKeySequence(tr("Ctrl+E")), [this] { exportReport(); });
     m_exportPlot = addEntry(file, tr("Export &plot…"), {}, [this] { exportPlot(); });
     file->addSeparator();
-    addEntry(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+    addEntry(file, tr("Qui&t"), QKeySequence::Quit, [this] { close(); });
 }
 
 void MainWindow::makeViewMenu()

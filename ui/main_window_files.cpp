@@ -109,20 +109,6 @@ void MainWindow::openPair(const QString &reference, const QString &candidate, co
     requestOpen(std::move(request), runWhenOpen);
 }
 
-void MainWindow::quantize(RecipeRequest recipe, bool runWhenOpen)
-{
-    OpenRequest request = wantedRequest();
-    if (request.reference.empty()) {
-        m_banners->show(QStringLiteral("open"), BannerArea::Problem,
-                        tr("A recipe makes the candidate of a reference: open the float model first"),
-                        {{tr("Reference…"), [this] { chooseReference(); }}});
-        return;
-    }
-    request.candidate.clear();
-    request.recipe = std::move(recipe);
-    requestOpen(std::move(request), runWhenOpen);
-}
-
 void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QStringList &inputs)
 {
     SortedFiles files = sortFiles(paths);

@@ -232,6 +232,11 @@ void MainWindow::takeOpenFailure(const Error &error)
         return;
     }
     m_lastError = error;
+    if (quantizing) {
+        m_banners->show(QStringLiteral("open"), BannerArea::Problem, QString::fromStdString(error.text()),
+                        {{tr("Another recipe…"), [this] { chooseRecipe(); }}});
+        return;
+    }
     m_banners->show(
         QStringLiteral("open"), BannerArea::Problem, QString::fromStdString(error.text()),
         {{tr("Reference…"), [this] { chooseReference(); }}, {tr("Candidate…"), [this] { chooseCandidate(); }}});
@@ -248,6 +253,7 @@ void MainWindow::run()
                         tr("Nothing to run yet: a comparison needs a reference, a candidate and inputs"),
                         {{tr("Reference…"), [this] { chooseReference(); }},
                          {tr("Candidate…"), [this] { chooseCandidate(); }},
+                         {tr("Quantize…"), [this] { chooseRecipe(); }},
                          {tr("Inputs…"), [this] { chooseInputs(); }}});
         return;
     }

@@ -199,6 +199,8 @@ void Session::addRun(std::shared_ptr<const RunReport> report, const EditSet &edi
     RunRecord record;
     record.number = ++m_lastNumber;
     record.label = describeEdits(edits, *m_pair);
+    if (m_pair->made) // runs of several recipes stand in one list
+        record.label.prepend(QString::fromStdString(m_pair->made->recipe.title()) + QStringLiteral(" · "));
     record.edits = edits;
     record.pair = m_pair;
     record.report = std::move(report);

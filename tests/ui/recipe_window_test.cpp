@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // A candidate that a recipe makes of the reference, on the fake engine: real widgets, real clicks.
+#include <QCheckBox>
+#include <QComboBox>
+#include <QMenu>
 #include <QPushButton>
 #include <QTest>
 
@@ -10,6 +13,7 @@
 #include "ui/layers_panel.h"
 #include "ui/main_window.h"
 #include "ui/node_table_model.h"
+#include "ui/recipe_dialog.h"
 #include "wait.h"
 
 namespace dblame::ui::test
@@ -192,6 +196,39 @@ TEST_F(RecipeWindow, AFileTakesTheRecipesPlace)
     EXPECT_FALSE(window->session().pair()->made);
     EXPECT_NE(button("Candidate int8.pt2"), nullptr);
     EXPECT_TRUE(window->session().runnable());
+}
+
+TEST_F(RecipeWindow, TheDialogDoesNotBlockAndItsAnswerIsCarriedOut)
+{
+    openReference();
+    QMenu *menu = button("Candidate")->menu();
+    ASSERT_NE(menu, nullptr);
+    ASSERT_EQ(menu->actions().size(), 2);
+    EXPECT_EQ(menu->actions().at(1)->text().remove('&'), QString::fromUtf8("Quantize the reference…"));
+    menu->actions().at(1)->trigger();
+    auto *dialog = window->findChild<RecipeDialog *>();
+    ASSERT_NE(dialog, nullptr);
+    EXPECT_TRUE(dialog->isVisible());
+    window->chooseRecipe(); // the same again
+    EXPECT_EQ(window->findChildren<RecipeDialog *>().size(), 1);
+    dialog->findChild<QComboBox *>("preset")->setCurrentText("x86-static");
+    dialog->findChild<QCheckBox *>("run")->setChecked(false);
+    QTest::mouseClick(dialog->findChild<QPushButton *>("ok"), Qt::LeftButton);
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(window->session().pair()->made->recipe.title(), "x86-static");
+    EXPECT_TRUE(window->session().runs().empty());
+    EXPECT_NE(button("Recipe x86-static"), nullptr);
+    // The next time it starts from there.
+    window->chooseRecipe();
+    ASSERT_TRUE(waitUntil([this] { return window->findChildren<RecipeDialog *>().size() == 1; }));
+    EXPECT_EQ(window->findChild<RecipeDialog *>()->findChild<QComboBox *>("preset")->currentText(), "x86-static");
+}
+
+TEST_F(RecipeWindow, RunsSayWhichRecipe)
+{
+    openReference();
+    quantize(preset("xnnpack-static"), true);
+    EXPECT_TRUE(window->session().runs().front().label.startsWith(QString::fromUtf8("xnnpack-static · ")));
 }
 
 } // namespace

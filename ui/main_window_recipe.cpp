@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The candidate that a recipe makes of the reference: asking for it, writing the recipe down.
+#include "ui/main_window.h"
+
+#include <QFileDialog>
+#include <QFileInfo>
+
+#include "ui/recipe_dialog.h"
+
+namespace dblame::ui
+{
+
+void MainWindow::quantize(RecipeRequest recipe, bool runWhenOpen)
+{
+    OpenRequest request = wantedRequest();
+    if (request.reference.empty()) {
+        showNoReference();
+        return;
+    }
+    request.candidate.clear();
+    request.recipe = std::move(recipe);
+    requestOpen(std::move(request), runWhenOpen);
+}
+
+void MainWindow::chooseRecipe()
+{
+    if (wantedRequest().reference.empty()) {
+        showNoReference();
+        return;
+    }
+    if (!m_recipeDialog) {
+        m_recipeDialog = new RecipeDialog(this);
+        m_recipeDialog->setAttribute(Qt::WA_DeleteOnClose);
+        m_recipeDialog->setFolder(QFileInfo(QString::fromStdString(wantedRequest().reference)).absolutePath());
+        if (const auto &now = wantedRequest().recipe)
+            m_recipeDialog->setRequest(*now);
+        connect(m_recipeDialog, &RecipeDialog::quantizeWanted, this, &MainWindow::quantize);
+        m_recipeDialog->open();
+    }
+    m_recipeDialog->raise();
+    m_recipeDialog->activateWindow();
+}
+
+void MainWindow::showNoReference()
+{
+    m_banners->show(QStringLiteral("open"), BannerArea::Problem,
+                    tr("A recipe makes the candidate of a reference: open the float model first"),
+                    {{tr("Reference…"), [this] { chooseReference(); }}});
+}
+
+} // namespace dblame::ui

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// "Quantize the reference": which recipe, calibrated on what, with what overrides. Everything is checked as it is
+// typed; nothing is quantized here. Does not block: open() it and listen.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <QDialog>
+
+#include "ui/engine_side.h"
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+class QLayout;
+class QLineEdit;
+class QListWidget;
+class QPushButton;
+class QRadioButton;
+
+namespace dblame::ui
+{
+
+class RecipeDialog : public QDialog
+{
+    Q_OBJECT
+public:
+    explicit RecipeDialog(QWidget *parent = nullptr);
+
+    // What it starts from. A recipe that is no preset with overrides stands as it is, in the file's place.
+    void setRequest(const RecipeRequest &request);
+    void setFolder(const QString &folder) { m_folder = folder; } // where the choosers start
+    void setRecipeFile(const QString &path);                     // what is wrong with it is said in the dialog
+    void addCalibration(const QStringList &paths);
+    // Nothing while something is wrong; problem() says what.
+    [[nodiscard]] std::optional<RecipeRequest> request() const;
+    [[nodiscard]] QString problem() const;
+
+Q_SIGNALS:
+    void quantizeWanted(const dblame::ui::RecipeRequest &request, bool run);
+    void recipeChanged();
+
+private:
+    [[nodiscard]] QLayout *buildRecipe();
+    [[nodiscard]] QWidget *buildCalibration();
+    [[nodiscard]] QWidget *buildOverrides();
+    [[nodiscard]] QLayout *buildButtons();
+    [[nodiscard]] Result<Recipe> recipe() const;
+    void chooseFile();
+    void addOverride();
+    void removeSelected(QListWidget *list);
+    void check(); // shows what is wrong, lets OK be pressed or not
+    void checkOverride();
+    void submit();
+
+    QString m_folder;
+    std::optional<Result<Recipe>> m_fileRecipe;
+    std::vector<std::string> m_calibration;
+    std::vector<RecipeOverride> m_overrides;
+
+    QRadioButton *m_byPreset, *m_byFile;
+    QComboBox *m_preset;
+    QCheckBox *m_corrected;
+    QLineEdit *m_file, *m_override;
+    QListWidget *m_calibrationList, *m_overrideList;
+    QLabel *m_calibrationNote, *m_overrideProblem, *m_problem;
+    QPushButton *m_addOverride = nullptr, *m_ok = nullptr;
+    QCheckBox *m_run;
+};
+
+} // namespace dblame::ui
