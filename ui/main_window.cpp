@@ -25,6 +25,7 @@
 #include "ui/log_panel.h"
 #include "ui/node_table_model.h"
 #include "ui/nodes_panel.h"
+#include "ui/recipe_panel.h"
 #include "ui/runs_panel.h"
 #include "ui/selection.h"
 #include "ui/snr_plot_panel.h"
@@ -141,6 +142,7 @@ void MainWindow::makeDocks()
     m_nodes = new NodesPanel;
     m_alignment = new AlignmentPanel;
     m_runs = new RunsPanel(*m_session);
+    m_recipe = new RecipePanel;
     m_log = new LogPanel;
     m_inspector = new InspectorPanel;
     m_layersDock = addDock(tr("Layers"), m_layers, Qt::LeftDockWidgetArea, m_layers->takeControls());
@@ -149,8 +151,9 @@ void MainWindow::makeDocks()
     m_nodesDock = addDock(tr("Nodes"), m_nodes, Qt::BottomDockWidgetArea);
     m_alignmentDock = addDock(tr("Alignment"), m_alignment, Qt::BottomDockWidgetArea);
     m_runsDock = addDock(tr("Runs"), m_runs, Qt::BottomDockWidgetArea);
+    m_recipeDock = addDock(tr("Recipe"), m_recipe, Qt::BottomDockWidgetArea);
     m_logDock = addDock(tr("Log"), m_log, Qt::BottomDockWidgetArea);
-    for (QDockWidget *dock : {m_nodesDock, m_alignmentDock, m_runsDock, m_logDock})
+    for (QDockWidget *dock : {m_nodesDock, m_alignmentDock, m_runsDock, m_recipeDock, m_logDock})
         tabifyDockWidget(m_plotDock, dock);
     m_plotDock->raise();
     resizeDocks({m_layersDock, m_inspectorDock}, {292, 330}, Qt::Horizontal);
@@ -168,6 +171,7 @@ void MainWindow::connectPanels()
     m_layers->setSelection(m_selection);
     m_alignment->setTable(m_table);
     m_alignment->setSelection(m_selection);
+    m_recipe->setSelection(m_selection);
     m_inspector->setTable(m_table);
     m_inspector->setSelection(m_selection);
 
@@ -179,6 +183,8 @@ void MainWindow::connectPanels()
         m_session->changeEdits(resolveEdits(nameEdits(record.edits, *record.pair), *m_session->pair(), nullptr),
                                tr("changes of run %1").arg(record.number));
     });
+    connect(m_recipe, &RecipePanel::recipeWanted, this, &MainWindow::chooseRecipe);
+    connect(m_recipe, &RecipePanel::exportWanted, this, &MainWindow::exportRecipe);
     connect(m_inspector, &InspectorPanel::skipLayerRequested, m_layers, &LayersPanel::toggleRow);
     connect(m_inspector, &InspectorPanel::jumpRequested, m_selection, &Selection::setCurrent);
     connect(m_inspector, &InspectorPanel::detailRequested, this, [this](PairId row) { m_runner->detail(row); });

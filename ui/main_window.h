@@ -13,6 +13,7 @@
 #include <QStringList>
 
 #include "ui/banner.h"
+#include "ui/recipe_file.h"
 #include "ui/runner.h"
 #include "ui/session.h"
 
@@ -38,6 +39,7 @@ class LogPanel;
 class NodesPanel;
 class NodeTableModel;
 class RecipeDialog;
+class RecipePanel;
 class RunsPanel;
 class Selection;
 class SnrPlotPanel;
@@ -76,6 +78,8 @@ public:
 
     // Asks for a recipe; does not wait for the answer. The dialog that is open already comes to the front.
     void chooseRecipe();
+    // The recipe of the candidate that is open. A failure stands in a banner.
+    [[nodiscard]] bool exportRecipeTo(const QString &path, RecipeFormat format);
 
     [[nodiscard]] Session &session() { return *m_session; }
     [[nodiscard]] Runner &runner() { return *m_runner; }
@@ -86,6 +90,7 @@ public:
     [[nodiscard]] NodesPanel &nodes() { return *m_nodes; }
     [[nodiscard]] AlignmentPanel &alignment() { return *m_alignment; }
     [[nodiscard]] RunsPanel &runs() { return *m_runs; }
+    [[nodiscard]] RecipePanel &recipe() { return *m_recipe; }
     [[nodiscard]] LogPanel &log() { return *m_log; }
     [[nodiscard]] GraphPanel &graph() { return *m_graph; }
     [[nodiscard]] QString statusText() const; // the status bar's three parts
@@ -134,6 +139,7 @@ private:
     void saveDocument();
     void exportReport();
     void exportPlot();
+    void exportRecipe();
     void takeExported(const QString &path);
     void takeExportFailure(const Error &error);
     bool mayLoseChanges();
@@ -175,10 +181,11 @@ private:
     NodesPanel *m_nodes = nullptr;
     AlignmentPanel *m_alignment = nullptr;
     RunsPanel *m_runs = nullptr;
+    RecipePanel *m_recipe = nullptr;
     LogPanel *m_log = nullptr;
     InspectorPanel *m_inspector = nullptr;
     QDockWidget *m_layersDock = nullptr, *m_plotDock = nullptr, *m_nodesDock = nullptr, *m_alignmentDock = nullptr,
-                *m_runsDock = nullptr, *m_logDock = nullptr, *m_inspectorDock = nullptr;
+                *m_runsDock = nullptr, *m_recipeDock = nullptr, *m_logDock = nullptr, *m_inspectorDock = nullptr;
     struct Dock {
         QDockWidget *dock;
         QWidget *bar, *noBar; // its title; what stands there while a tab says the title
@@ -195,7 +202,7 @@ private:
     QPushButton *m_counts = nullptr;
     QLabel *m_outcome = nullptr, *m_machine = nullptr;
     QAction *m_runAction = nullptr, *m_stopAction = nullptr, *m_saveAction = nullptr, *m_exportReport = nullptr,
-            *m_exportPlot = nullptr, *m_skip = nullptr, *m_reload = nullptr;
+            *m_exportPlot = nullptr, *m_exportRecipe = nullptr, *m_skip = nullptr, *m_reload = nullptr;
     QMenu *m_recent = nullptr;
     QPointer<RecipeDialog> m_recipeDialog; // while it is open
 

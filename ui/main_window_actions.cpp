@@ -142,6 +142,7 @@ void MainWindow::makeFileMenu()
     m_saveAction = addEntry(file, tr("&Save document"), QKeySequence::Save, [this] { saveDocument(); });
     m_exportReport = addEntry(file, tr("E&xport report…"), QKeySequence(tr("Ctrl+E")), [this] { exportReport(); });
     m_exportPlot = addEntry(file, tr("Export &plot…"), {}, [this] { exportPlot(); });
+    m_exportRecipe = addEntry(file, tr("Export recipe…"), {}, [this] { exportRecipe(); });
     file->addSeparator();
     addEntry(file, tr("Qui&t"), QKeySequence::Quit, [this] { close(); });
 }

@@ -49,4 +49,32 @@ void MainWindow::showNoReference()
                     {{tr("Reference…"), [this] { chooseReference(); }}});
 }
 
+bool MainWindow::exportRecipeTo(const QString &path, RecipeFormat format)
+{
+    const auto made = m_session->pair()->made;
+    if (!made)
+        return false;
+    if (const auto written = writeRecipe(made->recipe, made->quantized.annotated->graph(), path, format); !written) {
+        takeExportFailure(written.error());
+        return false;
+    }
+    takeExported(path);
+    return true;
+}
+
+void MainWindow::exportRecipe()
+{
+    QString filter;
+    QString path = QFileDialog::getSaveFileName(
+        this, tr("Export recipe"),
+        QFileInfo(QString::fromStdString(m_session->request().reference)).absolutePath() + "/recipe.yaml",
+        recipeFilters(), &filter);
+    if (path.isEmpty())
+        return;
+    if (const auto format = recipeFormatOf(path, filter); format)
+        (void)exportRecipeTo(path, *format); // a failure stands in the banner
+    else
+        takeExportFailure(format.error());
+}
+
 } // namespace dblame::ui

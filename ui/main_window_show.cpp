@@ -21,6 +21,7 @@
 #include "ui/inspector_panel.h"
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
+#include "ui/recipe_panel.h"
 #include "ui/row_words.h"
 #include "ui/selection.h"
 #include "ui/snr_plot_panel.h"
@@ -60,6 +61,7 @@ void MainWindow::showPair()
     m_layers->setPair(pair);
     m_alignment->setPair(pair);
     m_alignment->setHand(m_session->hand());
+    m_recipe->setPair(pair);
     m_layers->setRunnable(m_session->runnable());
     m_plot->setRunnable(m_session->runnable());
     m_inspector->setRunnable(m_session->runnable());
@@ -102,6 +104,7 @@ void MainWindow::showShownRun()
         findDrops(*other, m_session->pair()->alignment, m_session->pair()->reference->graph(), m_session->signal());
         report = other;
     }
+    m_recipe->setReport(report);
     if (report)
         m_table->setReport(*report);
     else
@@ -128,6 +131,7 @@ void MainWindow::showActivity()
     m_reload->setEnabled(!opening && (m_session->pair()->reference || m_session->pair()->candidate));
     m_exportReport->setEnabled(m_session->shownRun() >= 0);
     m_exportPlot->setEnabled(m_session->shownRun() >= 0);
+    m_exportRecipe->setEnabled(m_session->pair()->made != nullptr);
     if (opening && m_progressText->text().isEmpty())
         say(tr("opening"));
     if (activity == Runner::Load)

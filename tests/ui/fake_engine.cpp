@@ -347,10 +347,14 @@ Result<QuantizedModel> FakeEngine::quantize(std::shared_ptr<const Model> model, 
     range.batches = 3;
     range.elements = 3000;
     range.lowest = range.low = -6;
-    range.highest = range.high = 8;
+    range.highest = range.high = 7;
     range.clipped = 0.0;
     range.unused = 0.125;
     result.observed.assign(result.placement.observers.size(), range);
+    if (!result.observed.empty()) {
+        result.observed.back().lowest = -7;
+        result.observed.back().highest = 10;
+    }
     result.calibrationBatches = calibration ? 3 : 0;
     result.warnings.emplace_back("one warning of the quantizer");
     return result;

@@ -58,7 +58,7 @@ public:
                                                                      const Model &reference, const Model &candidate,
                                                                      std::stop_token stop) override;
     // The net's int8 candidate, whatever the recipe, with the placement that the recipe has on the reference. Every
-    // activation observer saw -6..8 on a grid of -6..8; a batch waits at the gate like an operator of a run.
+    // observer saw -6..7 on a grid of -6..7, the last one -7..10; calibrating waits at the gate once.
     [[nodiscard]] Result<QuantizedModel> quantize(std::shared_ptr<const Model> model, const Recipe &recipe,
                                                   std::shared_ptr<const InputSet> calibration,
                                                   const QuantizeOptions &options, const Progress &progress,

@@ -3,17 +3,23 @@
 // A candidate that a recipe makes of the reference, on the fake engine: real widgets, real clicks.
 #include <QCheckBox>
 #include <QComboBox>
+#include <QFile>
 #include <QMenu>
 #include <QPushButton>
+#include <QTableView>
+#include <QTemporaryDir>
 #include <QTest>
 
 #include <gtest/gtest.h>
 
+#include "core/recipe_facts.h"
 #include "fake_engine.h"
 #include "ui/layers_panel.h"
 #include "ui/main_window.h"
 #include "ui/node_table_model.h"
 #include "ui/recipe_dialog.h"
+#include "ui/recipe_panel.h"
+#include "ui/selection.h"
 #include "wait.h"
 
 namespace dblame::ui::test
@@ -229,6 +235,133 @@ TEST_F(RecipeWindow, RunsSayWhichRecipe)
     openReference();
     quantize(preset("xnnpack-static"), true);
     EXPECT_TRUE(window->session().runs().front().label.startsWith(QString::fromUtf8("xnnpack-static · ")));
+}
+
+TEST_F(RecipeWindow, TheRecipeDockListsFactsAndCalibration)
+{
+    EXPECT_EQ(window->recipe().calibration()->model()->rowCount(), 0);
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}));
+    EXPECT_TRUE(window->recipe().warning().isEmpty());
+    EXPECT_EQ(window->recipe().summary(), QString::fromUtf8("calibrated on calib.pt · 3 batches"));
+    const QAbstractItemModel &facts = *window->recipe().facts()->model();
+    QStringList lines;
+    for (int row = 0; row < facts.rowCount(); ++row)
+        lines << facts.index(row, RecipePanel::What).data().toString() + '|' +
+                     facts.index(row, RecipePanel::Where).data().toString() + '|' +
+                     facts.index(row, RecipePanel::Value).data().toString();
+    const RecipeFacts expected = factsOf(window->session().pair()->made->quantized);
+    EXPECT_TRUE(lines.contains(
+        QStringLiteral("observers||%1 at %2 sites").arg(expected.observerCount).arg(expected.siteCount)));
+    EXPECT_TRUE(lines.contains("quantized|aten.conv2d|4 of 4")) << lines.join('\n').toStdString();
+    EXPECT_TRUE(lines.contains("weight error|fc/weight|42.50 dB, worst channel 1: 30.75 dB"))
+        << lines.join('\n').toStdString();
+
+    // Not run yet: nothing to hold the ranges against.
+    const QAbstractItemModel &sites = *window->recipe().calibration()->model();
+    ASSERT_GT(sites.rowCount(), 2);
+    EXPECT_EQ(sites.index(0, RecipePanel::Batches).data().toString(), "3");
+    EXPECT_EQ(sites.index(0, RecipePanel::Unused).data().toString(), "12.5 %");
+    EXPECT_TRUE(sites.index(0, RecipePanel::Drift).data().toString().isEmpty());
+}
+
+TEST_F(RecipeWindow, RowsThatLeaveTheCalibratedRangeAreMarked)
+{
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    const RunReport &report = *window->session().runs().front().report;
+    const auto rows = calibrationRows(*window->session().pair(), &report);
+    int drifting = 0;
+    int inside = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const CalibrationRow &row = rows[i];
+        const QString shown =
+            window->recipe().calibration()->model()->index(int(i), RecipePanel::Drift).data().toString();
+        if (!row.drift)
+            continue;
+        EXPECT_EQ(row.evaluationHigh, 9.4);
+        if (row.seen.highest == 7) { // 9.4 is 2.4 beyond a range of 13
+            EXPECT_NEAR(*row.drift, 2.4 / 13, 1e-12);
+            EXPECT_TRUE(row.drifts());
+            EXPECT_EQ(shown, "leaves it, 18.5 %");
+            ++drifting;
+        } else {
+            EXPECT_EQ(*row.drift, 0.0);
+            EXPECT_FALSE(row.drifts());
+            EXPECT_EQ(shown, "0.0 %");
+            ++inside;
+        }
+    }
+    EXPECT_GT(drifting, 0);
+    EXPECT_TRUE(window->recipe().summary().contains(
+        QStringLiteral("leaves the calibrated range at %1 of %2 sites").arg(drifting).arg(rows.size())));
+    (void)inside;
+}
+
+TEST_F(RecipeWindow, SaysWhenTheObserversSawTheInputsOrRandomNumbers)
+{
+    openReference();
+    quantize(preset("xnnpack-static"));
+    EXPECT_TRUE(window->recipe().warning().contains("the inputs of the comparison themselves"));
+    engine.sampleInputs = false;
+    OpenRequest request = window->session().request();
+    window->openPair("/models/float.pt2", {}, {}, false);
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->recipe().warning().isEmpty());
+    quantize(preset("xnnpack-static"));
+    QTest::mouseClick(button("Use random inputs"), Qt::LeftButton);
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->recipe().warning().contains("random numbers"));
+}
+
+TEST_F(RecipeWindow, ASiteOfTheDockSelectsItsRow)
+{
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    const auto rows = calibrationRows(*window->session().pair(), nullptr);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!rows[i].row.valid())
+            continue;
+        window->recipe().calibration()->setCurrentIndex(
+            window->recipe().calibration()->model()->index(int(i), RecipePanel::Site));
+        EXPECT_EQ(window->selection().current(), rows[i].row);
+        return;
+    }
+    FAIL() << "no site has a row";
+}
+
+TEST_F(RecipeWindow, WritesTheRecipeInEveryFormOrSaysWhyNot)
+{
+    const QTemporaryDir folder;
+    openReference();
+    EXPECT_FALSE(window->exportRecipeTo(folder.filePath("none.yaml"), RecipeFormat::DBlame));
+    quantize(preset("xnnpack-static"));
+    ASSERT_TRUE(window->exportRecipeTo(folder.filePath("r.yaml"), RecipeFormat::DBlame));
+    EXPECT_EQ(readRecipeFile(folder.filePath("r.yaml")).value(), presetRecipe("xnnpack-static").value());
+    EXPECT_TRUE(window->exportRecipeTo(folder.filePath("r.json"), RecipeFormat::Torchao));
+    // coreai-opt cannot say what XNNPACK's quantizer does.
+    EXPECT_FALSE(window->exportRecipeTo(folder.filePath("r.coreai.yaml"), RecipeFormat::CoreAiOpt));
+    EXPECT_FALSE(window->banners().text("export").isEmpty());
+    EXPECT_FALSE(QFile::exists(folder.filePath("r.coreai.yaml")));
+    quantize(preset("coreai-w8"));
+    EXPECT_TRUE(window->exportRecipeTo(folder.filePath("r.coreai.yaml"), RecipeFormat::CoreAiOpt));
+    EXPECT_TRUE(window->exportRecipeTo(folder.filePath("r.py"), RecipeFormat::Python));
+    EXPECT_TRUE(window->banners().text("export").isEmpty());
+}
+
+TEST(RecipeFile, TheNameSaysTheFormatAndTheFilterSettlesYaml)
+{
+    EXPECT_EQ(recipeFormatOf("a.yaml").value(), RecipeFormat::DBlame);
+    EXPECT_EQ(recipeFormatOf("a.coreai.yaml").value(), RecipeFormat::CoreAiOpt);
+    EXPECT_EQ(recipeFormatOf("a.PY").value(), RecipeFormat::Python);
+    EXPECT_EQ(recipeFormatOf("recipe.json").value(), RecipeFormat::Torchao);
+    EXPECT_EQ(recipeFormatOf("a.txt").error().code, ErrorCode::Usage);
+    const QStringList filters = recipeFilters().split(";;");
+    ASSERT_EQ(filters.size(), 4);
+    EXPECT_EQ(recipeFormatOf("a.yaml", filters[1]).value(), RecipeFormat::CoreAiOpt);
+    EXPECT_EQ(recipeFormatOf("a.yaml", filters[0]).value(), RecipeFormat::DBlame);
+    EXPECT_EQ(recipeFormatOf("a", filters[3]).value(), RecipeFormat::Torchao);
+    EXPECT_EQ(recipeFormatOf("a.py", filters[3]).value(), RecipeFormat::Python);
 }
 
 } // namespace

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The Recipe dock: the facts of the candidate that a recipe made, and per activation site what its observer saw against
+// the grid and against what the comparison ran on.
+#pragma once
+
+#include <memory>
+
+#include <QWidget>
+
+#include "ui/open_pair.h"
+#include "ui/recipe_rows.h"
+
+class QFrame;
+class QLabel;
+class QPushButton;
+class QStackedLayout;
+class QStandardItemModel;
+class QTableView;
+
+namespace dblame::ui
+{
+
+class Selection;
+
+class RecipePanel : public QWidget
+{
+    Q_OBJECT
+public:
+    enum FactColumn { What, Where, Value, FactColumns };
+    enum Column { Site, Batches, Seen, Grid, Clipped, Unused, Evaluation, Drift, ColumnCount };
+
+    explicit RecipePanel(QWidget *parent = nullptr);
+
+    void setPair(OpenPairPtr pair);
+    void setReport(std::shared_ptr<const RunReport> report); // of the pair's alignment; null: not run
+    void setSelection(Selection *selection);                 // a site's row is selected with it
+
+    [[nodiscard]] QTableView *facts() const { return m_facts; }
+    [[nodiscard]] QTableView *calibration() const { return m_calibration; }
+    [[nodiscard]] QPushButton *exportButton() const { return m_export; }
+    [[nodiscard]] QString warning() const; // the banner's words; "" without one
+    [[nodiscard]] QString summary() const;
+
+Q_SIGNALS:
+    void recipeWanted(); // "Quantize the reference…"
+    void exportWanted();
+
+private:
+    [[nodiscard]] QWidget *buildHead();
+    void showFacts();
+    void showCalibration();
+
+    OpenPairPtr m_pair;
+    std::shared_ptr<const RunReport> m_report;
+    Selection *m_selection = nullptr;
+    std::vector<CalibrationRow> m_rows;
+
+    QStandardItemModel *m_factModel, *m_calibrationModel;
+    QTableView *m_facts, *m_calibration;
+    QLabel *m_title, *m_summary, *m_warning;
+    QFrame *m_banner;
+    QPushButton *m_change, *m_export;
+    QStackedLayout *m_stack;
+};
+
+} // namespace dblame::ui
