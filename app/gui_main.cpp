@@ -23,6 +23,7 @@
 #include "core/report.h"
 #include "ui/file_kinds.h"
 #include "ui/main_window.h"
+#include "ui/recipe_file.h"
 #include "ui/theme.h"
 
 namespace
@@ -34,6 +35,8 @@ using dblame::ui::MainWindow;
 struct Arguments {
     std::vector<std::string> models; // reference, candidate; or a document or a pair folder
     std::vector<std::string> inputs;
+    std::string preset, recipe; // quantize the reference, in place of a candidate
+    std::vector<std::string> calibration;
     bool run = false;
     std::string select, theme, size, screenshot;
 };
@@ -60,6 +63,12 @@ void describe(CLI::App &app, Arguments &arguments)
         ->expected(0, 2)
         ->option_text("[REF [CAND]]");
     app.add_option("--inputs", arguments.inputs, "What both run on: .pt, .npz, .npy, .safetensors")->expected(1, -1);
+    auto *preset =
+        app.add_option("--preset", arguments.preset, "Quantize the one model as this preset does, as dblame compare");
+    app.add_option("--recipe", arguments.recipe, "Quantize the one model as this recipe file says")->excludes(preset);
+    app.add_option("--calibration", arguments.calibration,
+                   "What the observers of the recipe see, in the forms of --inputs (default: the inputs themselves)")
+        ->expected(1, -1);
     app.add_flag("--run", arguments.run, "Start the run as soon as both are open");
     app.add_option("--select", arguments.select, "Select this node (value name, node name or layer)");
     app.add_option("--theme", arguments.theme, "light or dark; without it, as the desktop")
@@ -157,6 +166,25 @@ QStringList toQt(const std::vector<std::string> &texts)
     return list;
 }
 
+// The recipe that was asked for, if any. Usage: it does not go with the other arguments.
+dblame::Result<std::optional<dblame::ui::RecipeRequest>> wantedRecipe(const Arguments &arguments)
+{
+    if (arguments.preset.empty() && arguments.recipe.empty()) {
+        if (!arguments.calibration.empty())
+            return dblame::fail(ErrorCode::Usage, "--calibration",
+                                "is for a recipe's observers; give --preset or --recipe");
+        return std::nullopt;
+    }
+    if (arguments.models.size() != 1)
+        return dblame::fail(ErrorCode::Usage, arguments.preset.empty() ? "--recipe" : "--preset",
+                            "makes the candidate of a reference; give one model");
+    auto recipe = arguments.preset.empty() ? dblame::ui::readRecipeFile(QString::fromStdString(arguments.recipe))
+                                           : dblame::presetRecipe(arguments.preset);
+    if (!recipe)
+        return tl::unexpected(recipe.error());
+    return dblame::ui::RecipeRequest{std::move(*recipe), arguments.calibration};
+}
+
 // The picture of the finished window. Returns the exit status.
 int takePicture(MainWindow &window, const std::string &path)
 {
@@ -227,6 +255,9 @@ int main(int argc, char **argv)
     }
     if (!own.platform && !isSet("QT_QPA_PLATFORM") && !isSet("DISPLAY") && !isSet("WAYLAND_DISPLAY"))
         return complain(kNoDisplay, 2);
+    const auto recipe = wantedRecipe(arguments);
+    if (!recipe)
+        return complain(recipe.error().text(), exitStatus(recipe.error()));
     const QtMessageHandler handler = qInstallMessageHandler(onStartMessage);
     QApplication app(argc, argv);
     qInstallMessageHandler(handler);
@@ -242,7 +273,10 @@ int main(int argc, char **argv)
         window.resize(*size);
     connectEnd(window, arguments);
     window.show();
-    if (!arguments.models.empty() || !arguments.inputs.empty())
+    if (*recipe)
+        window.openAndQuantize(QString::fromStdString(arguments.models.front()), **recipe, toQt(arguments.inputs),
+                               arguments.run || picture);
+    else if (!arguments.models.empty() || !arguments.inputs.empty())
         window.openFiles(toQt(arguments.models), arguments.run || picture, toQt(arguments.inputs));
     return QApplication::exec();
 }

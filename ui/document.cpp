@@ -105,6 +105,13 @@ QJsonObject toJson(const Document &document, const QDir &folder)
         root["reference"] = fileToJson(document.reference, folder);
     if (!document.candidate.isEmpty())
         root["candidate"] = fileToJson(document.candidate, folder);
+    if (!document.recipe.isEmpty()) {
+        QJsonArray calibration;
+        for (const QString &path : document.calibration)
+            calibration.append(fileToJson(path, folder));
+        root["recipe"] = document.recipe;
+        root["calibration"] = calibration;
+    }
     QJsonArray inputs;
     for (const QString &path : document.inputs)
         inputs.append(fileToJson(path, folder));
@@ -132,6 +139,9 @@ Document fromJson(const QJsonObject &root, const QDir &folder)
     document.candidate = fileFromJson(root.value("candidate"), folder);
     for (const auto &path : root.value("inputs").toArray())
         document.inputs.push_back(fileFromJson(path, folder));
+    document.recipe = root.value("recipe").toString();
+    for (const auto &path : root.value("calibration").toArray())
+        document.calibration.push_back(fileFromJson(path, folder));
     if (root.contains("random"))
         document.random = static_cast<std::uint64_t>(root.value("random").toInteger());
     document.edits = editsFromJson(root.value("edits").toObject());

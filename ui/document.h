@@ -23,6 +23,8 @@ namespace dblame::ui
 struct Document {
     QString reference, candidate; // absolute paths, "FILE#program" allowed; empty: none
     std::vector<QString> inputs;
+    QString recipe; // text of a recipe file, in place of `candidate`; empty: none
+    std::vector<QString> calibration;
     std::optional<std::uint64_t> random; // seed
     NamedEdits edits;
     std::vector<HandPair> hand;

@@ -63,6 +63,8 @@ public:
     void openDocument(const QString &path, bool runWhenOpen = false, const QStringList &inputs = {});
     // Makes the candidate of the reference that is open (or being opened) by a recipe.
     void quantize(RecipeRequest recipe, bool runWhenOpen);
+    // Opens the reference and makes its candidate, in one step. Without `inputs`: the model's sample inputs.
+    void openAndQuantize(const QString &reference, RecipeRequest recipe, const QStringList &inputs, bool runWhenOpen);
     [[nodiscard]] bool saveDocumentAs(const QString &path);
     // Format by extension: json, csv, html.
     [[nodiscard]] bool exportReportTo(const QString &path);

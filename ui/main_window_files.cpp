@@ -109,6 +109,18 @@ void MainWindow::openPair(const QString &reference, const QString &candidate, co
     requestOpen(std::move(request), runWhenOpen);
 }
 
+void MainWindow::openAndQuantize(const QString &reference, RecipeRequest recipe, const QStringList &inputs,
+                                 bool runWhenOpen)
+{
+    OpenRequest request;
+    request.reference = absolutePath(reference).toStdString();
+    request.inputs.files = absolutePaths(inputs);
+    for (std::string &file : recipe.calibration)
+        file = absolutePath(QString::fromStdString(file)).toStdString();
+    request.recipe = std::move(recipe);
+    requestOpen(std::move(request), runWhenOpen);
+}
+
 void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QStringList &inputs)
 {
     SortedFiles files = sortFiles(paths);
@@ -145,13 +157,15 @@ void MainWindow::openFiles(const QStringList &paths, bool runWhenOpen, const QSt
 
 void MainWindow::openDocument(const QString &path, bool runWhenOpen, const QStringList &inputs)
 {
+    const auto takeFailure = [this](const Error &error) {
+        logError(error);
+        m_lastError = error;
+        m_banners->show(QStringLiteral("document"), BannerArea::Problem, QString::fromStdString(error.text()),
+                        {{tr("Open another…"), [this] { chooseDocument(); }}});
+    };
     const auto document = readDocument(path);
     if (!document) {
-        logError(document.error());
-        m_lastError = document.error();
-        m_banners->show(QStringLiteral("document"), BannerArea::Problem,
-                        QString::fromStdString(document.error().text()),
-                        {{tr("Open another…"), [this] { chooseDocument(); }}});
+        takeFailure(document.error());
         return;
     }
     OpenRequest request;
@@ -163,6 +177,16 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen, const QStri
     if (!inputs.isEmpty())
         request.inputs = {absolutePaths(inputs), std::nullopt};
     request.hand = document->hand;
+    if (!document->recipe.isEmpty()) {
+        auto recipe = parseRecipe(document->recipe.toStdString(), path.toStdString());
+        if (!recipe) {
+            takeFailure(recipe.error());
+            return;
+        }
+        request.recipe = RecipeRequest{std::move(*recipe), {}};
+        for (const QString &file : document->calibration)
+            request.recipe->calibration.push_back(file.toStdString());
+    }
     requestOpen(std::move(request), runWhenOpen);
     m_openingDocument.emplace(path, *document);
 }

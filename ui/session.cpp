@@ -270,6 +270,11 @@ Document Session::toDocument() const
     Document document;
     document.reference = QString::fromStdString(m_request.reference);
     document.candidate = QString::fromStdString(m_request.candidate);
+    if (m_request.recipe) {
+        document.recipe = QString::fromStdString(recipeText(m_request.recipe->recipe));
+        for (const std::string &file : m_request.recipe->calibration)
+            document.calibration.push_back(QString::fromStdString(file));
+    }
     for (const std::string &file : m_request.inputs.files)
         document.inputs.push_back(QString::fromStdString(file));
     document.random = m_request.inputs.random;

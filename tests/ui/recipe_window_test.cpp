@@ -364,5 +364,50 @@ TEST(RecipeFile, TheNameSaysTheFormatAndTheFilterSettlesYaml)
     EXPECT_EQ(recipeFormatOf("a.py", filters[3]).value(), RecipeFormat::Python);
 }
 
+TEST_F(RecipeWindow, ADocumentBringsTheRecipeBack)
+{
+    const QTemporaryDir folder;
+    openReference();
+    RecipeRequest request = preset("coreai-w8a8:corrected", {"/models/calib.pt", "/models/more.pt"});
+    request.recipe.overrides.push_back(parseOverride("module:fc=float").value());
+    quantize(request, true);
+    window->session().changeEdits(oneOff(), "one off");
+    ASSERT_TRUE(settle());
+    ASSERT_TRUE(window->saveDocumentAs(folder.filePath("d.dblame")));
+    EXPECT_FALSE(window->session().modified());
+
+    MainWindow other({[this]() -> Result<Engine *> { return &engine; }, false});
+    other.openDocument(folder.filePath("d.dblame"));
+    ASSERT_TRUE(waitUntil([&] { return !other.runner().activity(); }));
+    EXPECT_EQ(other.session().request().recipe, request);
+    EXPECT_EQ(other.session().request().reference, "/models/float.pt2");
+    EXPECT_EQ(other.session().edits(), oneOff());
+    EXPECT_FALSE(other.session().modified());
+    quantize(preset("xnnpack-static"));
+    EXPECT_TRUE(window->session().modified());
+}
+
+TEST_F(RecipeWindow, ADocumentWithABrokenRecipeIsSaid)
+{
+    const QTemporaryDir folder;
+    Document document;
+    document.reference = "/models/float.pt2";
+    document.recipe = "quantization_spec: [";
+    ASSERT_TRUE(writeDocument(folder.filePath("d.dblame"), document));
+    window->openDocument(folder.filePath("d.dblame"));
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->banners().text("document").contains("d.dblame"));
+    EXPECT_EQ(window->session().pair()->reference, nullptr);
+}
+
+TEST_F(RecipeWindow, OpensAReferenceAndItsRecipeInOneStep)
+{
+    window->openAndQuantize("/models/float.pt2", preset("xnnpack-static", {"/models/calib.pt"}), {"/models/inputs.pt"},
+                            true);
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(engine.calibratedOn, "/models/calib.pt");
+    EXPECT_EQ(window->session().runs().size(), 1U);
+}
+
 } // namespace
 } // namespace dblame::ui::test
