@@ -114,8 +114,6 @@ void writeOp(YamlWriter &out, const CoreAiOpConfig &op)
 
 void writeOp(YamlWriter &out, const PaletteOpConfig &op)
 {
-    out.line("op_input_spec", "null");
-    out.line("op_output_spec", "null");
     writeSpecs(out, "op_state_spec", op.states, true);
 }
 

@@ -244,6 +244,16 @@ private:
             return producer.valid() ? 2 * std::int64_t{producer.index} : -2;
         };
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+        // Calls on one tensor are each put right after it: the one that was put last runs first.
+        const auto alike = [&](std::size_t a, std::size_t b) {
+            return sites[a].value == sites[b].value && (sites[a].after >= 0) == (sites[b].after >= 0) &&
+                   rewrittenAt[a] < 0 && rewrittenAt[b] < 0;
+        };
+        for (auto first = order.begin(); first != order.end();) {
+            const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return !alike(*first, i); });
+            std::reverse(first, last == first ? first + 1 : last);
+            first = last == first ? first + 1 : last;
+        }
         std::vector<int> newIndex(sites.size());
         std::vector<PlacedSite> sorted;
         for (std::size_t i = 0; i < order.size(); ++i) {
@@ -365,22 +375,39 @@ void dropIdleObservers(Placement &placement)
     removeObservers(placement, idle);
 }
 
+// A quantizer passes its input on through an operator that returns the same tensor, so whatever reads that tensor later
+// reads it, in the saved graph, out of the last quantizer that did: its module owns the site.
 void nameSitesOf(const Graph &graph, Placement &placement)
 {
     std::vector<QuantSite> named;
-    for (const PlacedSite &site : placement.sites) {
-        QuantSite one;
-        one.role = site.role;
-        one.owner = site.owner;
-        one.inputIndex = site.inputIndex;
-        one.source = one.result = site.value;
-        named.push_back(std::move(one));
+    std::vector<std::size_t> siteOf;
+    std::vector<int> calls(placement.observers.size(), 0);
+    std::map<ValueId, std::string> lastQuantizer;
+    std::set<std::string> taken;
+    for (std::size_t i = 0; i < placement.sites.size(); ++i) {
+        PlacedSite &site = placement.sites[i];
+        site.readerIds.clear();
+        const auto observer = static_cast<std::size_t>(site.instance);
+        const int call = calls[observer]++;
+        std::string &last = lastQuantizer[site.value];
+        if (site.role == SiteRole::Weight || last.empty()) {
+            QuantSite one;
+            one.role = site.role;
+            one.owner = site.owner;
+            one.inputIndex = site.inputIndex;
+            one.source = one.result = site.value;
+            named.push_back(std::move(one));
+            siteOf.push_back(i);
+        } else {
+            site.id = last + "/out";
+            for (int k = 1; !taken.insert(site.id).second; ++k)
+                site.id = last + "/out#" + std::to_string(k);
+        }
+        last = placement.observers[observer].name + (call > 0 ? "@" + std::to_string(call) : std::string());
     }
     nameSites(graph, named);
-    for (std::size_t i = 0; i < named.size(); ++i) {
-        placement.sites[i].id = named[i].id;
-        placement.sites[i].readerIds.clear();
-    }
+    for (std::size_t k = 0; k < named.size(); ++k)
+        placement.sites[siteOf[k]].id = named[k].id;
 }
 
 Result<Placement> placeCoreAi(const Graph &graph, const CoreAiConfig &config, const CoreAiOptions &options)

@@ -463,6 +463,34 @@ TEST(CoreAiPlacement, ToyInEagerMode)
         EXPECT_EQ(specOf(placement, site).scheme, Scheme::Symmetric) << "no operator's bounds are known here";
 }
 
+// Several quantizers on one tensor: a saved candidate shows the later ones as results of the earlier one's module.
+TEST(CoreAiPlacement, SitesThatReadATensorAgain)
+{
+    const Placement beside = placed(graphOf("res"), "quantization_config: {module_name_configs: {c1: {op_input_spec: "
+                                                    "{\"*\": {dtype: int4}}}}}");
+    EXPECT_THAT(sitesAndObservers(beside),
+                ElementsAre("c1/weight 1", "c2/weight 3", "x/out 5", "activation_post_process_5/out 0", "r1/out 2",
+                            "c2/out 4", "r2/out 6"));
+    const Placement chain = placed(graphOf("crl"), "quantization_config: {module_name_configs: {fc: "
+                                                   "{module_input_spec: {0: {dtype: int4}}}}}");
+    EXPECT_THAT(sitesAndObservers(chain),
+                ElementsAre("conv/weight 1", "fc/weight 5", "x/out 0", "relu/out 2", "flatten/out 2",
+                            "activation_post_process_2@1/out 4", "fc/out 6"));
+    const Placement eager = placed(graphOf("twice"), "quantization_config: {execution_mode: eager}");
+    EXPECT_THAT(sitesAndObservers(eager),
+                ElementsAre("fc1/weight fc1.parametrizations.weight.0", "x/out fc1.linear_quantize_input",
+                            "fc1/out fc1.linear_quantize_output_0", "fc1@1/weight fc1.parametrizations.weight.0",
+                            "act/out fc1.linear_quantize_input", "fc1@1/out fc1.linear_quantize_output_0",
+                            "fc2/weight fc2.parametrizations.weight.0",
+                            "fc1.linear_quantize_output_0@1/out fc2.linear_quantize_input",
+                            "fc2/out fc2.linear_quantize_output_0",
+                            "fc2.linear_quantize_output_0/out mul_quantize_input", "mul/out mul_quantize_output_0",
+                            "fc2.linear_quantize_input/out add_quantize_input",
+                            "fc1.linear_quantize_input/out add_quantize_other", "add/out add_quantize_output_0",
+                            "mul_quantize_output_0/out add_1_quantize_input",
+                            "add_quantize_output_0/out add_1_quantize_other", "add_1/out add_1_quantize_output_0"));
+}
+
 TEST(CoreAiPlacement, NormsAndTheirForcedEps)
 {
     const Graph graph = graphOf("bn");
