@@ -24,8 +24,10 @@ QuantizerFlow flowOf(const Recipe &recipe)
     flow.name = recipe.title();
     switch (recipe.kind) {
     case RecipeKind::Xnnpack:
-    case RecipeKind::X86:
         flow.foldNorms = flow.liftScalars = true;
+        break;
+    case RecipeKind::X86: // has no step before annotation, so numbers stay numbers
+        flow.foldNorms = true;
         break;
     case RecipeKind::CoreAi:
         flow.rewriteNorms = recipe.coreAi.mode == CoreAiMode::Graph;

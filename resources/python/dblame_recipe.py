@@ -258,6 +258,8 @@ class RecipeQuantizer(Quantizer):
                 changed += self._edge(annotation, tensor, node, spec)
             if role in ("all", "out", "act"):
                 changed += self._output(annotation, node, spec, model)
+                if spec is None and entry["meaning"] == "float_here":
+                    changed += self._readers(node)
             if annotation.input_qspec_map or annotation.output_qspec is not None:
                 annotation._annotated = True
         if changed == 0:
@@ -273,6 +275,15 @@ class RecipeQuantizer(Quantizer):
         self._say(f"{node.name} ({_module(node)}), input {tensor.name}: " + ("float" if spec is None else "changed"))
         return 1
 
+    def _readers(self, node):
+        """A result that is to stay float is not quantized for those who read it either."""
+        changed = 0
+        for reader in node.users:
+            annotation = reader.meta.get(_KEY)
+            if annotation is not None and annotation.input_qspec_map.get(node) is not None:
+                changed += self._edge(annotation, node, reader, None)
+        return changed
+
     def _output(self, annotation, node, spec, model):
         before = annotation.output_qspec
         if before is None and spec is None:
@@ -284,16 +295,26 @@ class RecipeQuantizer(Quantizer):
         return 1
 
     def _settle(self, node, before, model):
-        """Others that shared the spec of an output that is gone get the spec itself, the first as its owner."""
+        """Others that shared the spec of an output that is gone: what only passed it on (relu, pooling, view) goes with
+        it, the rest get the spec itself, the first of them as its owner."""
         owner = None
         for other in _calls(model.graph):
             annotation = other.meta.get(_KEY)
             if annotation is None:
                 continue
-            for tensor, spec in list(annotation.input_qspec_map.items()):
-                if isinstance(spec, SharedQuantizationSpec) and spec.edge_or_node is node:
-                    annotation.input_qspec_map[tensor] = owner or before
-                    owner = owner or SharedQuantizationSpec((tensor, other))
-            if isinstance(annotation.output_qspec, SharedQuantizationSpec) and annotation.output_qspec.edge_or_node is node:
+            shared = [t for t, spec in annotation.input_qspec_map.items() if _shares(spec, node)]
+            if shared and _shares(annotation.output_qspec, node):
+                other.meta.pop(_KEY)
+                self._say(f"{other.name} ({_module(other)}): float, as the value it passes on")
+                self._settle(other, before, model)
+                continue
+            for tensor in shared:
+                annotation.input_qspec_map[tensor] = owner or before
+                owner = owner or SharedQuantizationSpec((tensor, other))
+            if _shares(annotation.output_qspec, node):
                 annotation.output_qspec = owner or before
                 owner = owner or SharedQuantizationSpec(other)
+
+
+def _shares(spec, node):
+    return isinstance(spec, SharedQuantizationSpec) and spec.edge_or_node is node

@@ -43,7 +43,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         x = self.relu(self.stem(x))
-        x = self.act(self.block(x) + x)
+        x = self.act(self.block(x) + x) + 0.5
         x = torch.flatten(self.pool(x), 1)
         return self.fc2(torch.tanh(self.fc1(x)))
 
@@ -62,6 +62,9 @@ TORCHAO = [
     ("xnnpack-static", ["module:fc1=none"]),
     ("xnnpack-static", ["module:block=none"]),
     ("xnnpack-static", ["module:relu=none"]),
+    ("xnnpack-static", ["module:act=out=float"]),
+    ("xnnpack-static", ["module:fc1=in=float"]),
+    ("x86-static", ["module:fc1=none"]),
     ("xnnpack-static", ["module:stem=weight=int4:sym:channel"]),
     ("xnnpack-static", ["module:fc2=weight=int8:sym:tensor", "module:stem=none"]),
 ]
