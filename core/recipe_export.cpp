@@ -288,9 +288,8 @@ Result<Json> entriesOf(const Recipe &recipe, const RecipeOverride &change, const
         entry["match"] = {{matchKey(change.selector.by), change.selector.pattern}};
         if (graph)
             entry["operators"] = operators;
-        entry["role"] = roleWord(part.facet);
-        if (part.facet == Facet::In && part.inputIndex >= 0)
-            entry["index"] = part.inputIndex;
+        const bool oneInput = part.facet == Facet::In && part.inputIndex >= 0;
+        entry["role"] = roleWord(part.facet) + (oneInput ? "[" + std::to_string(part.inputIndex) + "]" : std::string());
         entry["meaning"] = change.meaning == OverrideMeaning::FloatHere && !part.spec ? "float_here" : "as_quantizer";
         entry["spec"] = nullptr;
         if (part.spec) {

@@ -473,8 +473,7 @@ TEST(Export, TorchaoEntries)
     EXPECT_EQ(json["entries"][0]["operators"][0]["module"], "c1");
     EXPECT_EQ(json["entries"][0]["operators"][0]["op"], "aten.conv2d.default");
     EXPECT_EQ(json["entries"][0]["operators"][0]["ordinal"], 0);
-    EXPECT_EQ(json["entries"][1]["role"], "in");
-    EXPECT_EQ(json["entries"][1]["index"], 1);
+    EXPECT_EQ(json["entries"][1]["role"], "in[1]");
     EXPECT_EQ(json["entries"][1]["meaning"], "float_here");
     const auto &spec = json["entries"][2]["spec"];
     EXPECT_EQ(spec["dtype"], "torch.int8");
