@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Private to float_form.cpp and quantized_model.cpp.
+// Private to float_form.cpp, planned_sites.cpp and quantized_model.cpp.
 #pragma once
 
 #include <memory>
@@ -16,5 +16,11 @@ namespace dblame
 // computed from the original's.
 [[nodiscard]] std::shared_ptr<LoadedModel> rebuilt(const LoadedModel &original, GraphEdit::Finished &finished,
                                                    const std::vector<DerivedTensor> &derived);
+
+// The float form with a node for each site of the placement, and with its table of planned sites, which have no numbers
+// and no kernels yet. `siteOfPlaced`: per placement site, its number in the table.
+[[nodiscard]] std::shared_ptr<LoadedModel> insertSites(const FloatForm &form, const Placement &placement,
+                                                       const QuantizerFlow &flow, RewriteNotes &notes,
+                                                       std::vector<SiteId> &siteOfPlaced);
 
 } // namespace dblame

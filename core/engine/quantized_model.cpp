@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Sites into the graph, calibration over it, numbers into the sites. Calibration runs the candidate's own graph, each
-// site observing as its node comes up; so shared observers see their sites in execution order, as in the peers.
+// Calibration over the graph with its sites, and numbers into the sites. Calibration runs the candidate's own graph,
+// each site observing as its node comes up; so shared observers see their sites in execution order, as in the peers.
 #include "core/engine/quantized_model.h"
 
 #include <algorithm>
@@ -34,29 +34,6 @@ namespace
 {
 
 using Kernel = std::function<at::Tensor(const at::Tensor &)>;
-
-QuantSpec specOfSite(const TensorSpec &spec)
-{
-    QuantSpec result;
-    result.storage = storageOf(spec.type);
-    result.quantMin = spec.quantMin;
-    result.quantMax = spec.quantMax;
-    result.symmetric = spec.scheme != Scheme::Affine;
-    result.granularity = spec.granularity;
-    result.axis = spec.axis.value_or(-1);
-    result.blockSize = spec.blockSizes.size() == 1 ? spec.blockSizes.front() : 0;
-    result.dynamic = spec.observer == ObserverKind::Dynamic;
-    result.divides = spec.arithmetic == Arithmetic::Division;
-    if (spec.palette) {
-        result.tableSize = std::int64_t{1} << spec.palette->bits;
-        result.quantMin = 0;
-        result.quantMax = result.tableSize - 1;
-        result.granularity = spec.palette->groupSize > 0 ? Granularity::PerBlock : Granularity::PerTensor;
-        result.axis = spec.palette->axis;
-        result.blockSize = spec.palette->groupSize;
-    }
-    return result;
-}
 
 double decibels(double signal, double error)
 {
@@ -96,106 +73,6 @@ at::Tensor valueOrThrow(Result<at::Tensor> result)
     TORCH_CHECK(result.has_value(), result.error().text());
     return *std::move(result);
 }
-
-// --- the graph ------------------------------------------------------------------------------------------------------
-
-// Puts the sites of a placement into the graph.
-class SiteBuilder
-{
-public:
-    SiteBuilder(const FloatForm &form, const Placement &placement, const QuantizerFlow &flow, RewriteNotes &notes)
-        : m_float(*form.model), m_placement(placement), m_edit(form.model->graph())
-    {
-        if (flow.rewriteNorms)
-            m_scaled = rewriteConvNorms(m_edit, flow.corrected, notes);
-    }
-
-    std::shared_ptr<LoadedModel> build(std::vector<SiteId> &siteOfPlaced)
-    {
-        for (const PlacedSite &site : m_placement.sites)
-            insert(site);
-        GraphEdit::Finished finished = std::move(m_edit).finish();
-        SiteTable table;
-        std::vector<ValueId> resultOf;
-        for (std::size_t i = 0; i < m_placement.sites.size(); ++i) {
-            table.sites.push_back(siteOf(i, finished));
-            resultOf.push_back(table.sites.back().result);
-        }
-        std::shared_ptr<LoadedModel> model = rebuilt(m_float, finished, {});
-        assignOwnership(*model, dependsOnUserInput(model->graph()), table);
-        for (const ValueId result : resultOf)
-            siteOfPlaced.push_back(table.siteOfResult(result));
-        auto planned = std::make_shared<PlannedSites>();
-        planned->table = std::move(table);
-        model->m_planned = std::move(planned);
-        return model;
-    }
-
-private:
-    void insert(const PlacedSite &site)
-    {
-        const Graph &graph = m_float.graph();
-        ValueId base = site.value;
-        if (site.role == SiteRole::Weight && site.owner.valid())
-            if (const auto scaled = m_scaled.find(site.owner); scaled != m_scaled.end() && reads(site.owner, base))
-                base = scaled->second;
-        // What the readers see at present: the value, or the result of a site before this one.
-        std::vector<ValueId> seen{base};
-        for (int at = site.after; at >= 0; at = m_placement.sites[static_cast<std::size_t>(at)].after)
-            seen.push_back(m_results[static_cast<std::size_t>(at)]);
-        const ValueId source = site.after >= 0 ? m_results[static_cast<std::size_t>(site.after)] : base;
-
-        Node node;
-        node.name = m_placement.observers[static_cast<std::size_t>(site.instance)].name;
-        node.target = "dblame.fake_quantize.default";
-        node.inputs = {{"input", source}};
-        if (site.owner.valid())
-            node.modules = graph.node(site.owner).modules;
-        const auto meta = graph.value(site.value).meta;
-        const NodeId producer = graph.value(site.value).producer;
-        const bool early = site.role == SiteRole::Output || site.readers.empty();
-        const ValueId result = early ? m_edit.addAfter(producer, std::move(node), meta)
-                                     : m_edit.addBefore(*std::min_element(site.readers.begin(), site.readers.end()),
-                                                        std::move(node), meta);
-        for (const ValueId from : seen) {
-            for (const NodeId reader : site.readers)
-                m_edit.replaceReads(from, result, reader);
-            if (site.readByOutput)
-                m_edit.replaceOutputs(from, result);
-        }
-        m_results.push_back(result);
-        m_sources.push_back(source);
-    }
-
-    // The convolution reads this parameter as its weight (not as its bias).
-    [[nodiscard]] bool reads(NodeId conv, ValueId weight) const
-    {
-        return valueArgument(m_float.graph().node(conv), "weight") == weight;
-    }
-
-    [[nodiscard]] QuantSite siteOf(std::size_t i, const GraphEdit::Finished &finished) const
-    {
-        const PlacedSite &placed = m_placement.sites[i];
-        const PlacedObserver &observer = m_placement.observers[static_cast<std::size_t>(placed.instance)];
-        QuantSite site;
-        site.form = SiteForm::Planned;
-        site.role = placed.role;
-        site.owner = placed.owner.valid() ? finished.node[placed.owner.get()] : NodeId{};
-        site.inputIndex = placed.inputIndex;
-        site.instance = observer.name;
-        site.source = finished.value[m_sources[i].get()];
-        site.result = finished.value[m_results[i].get()];
-        site.nodes = {finished.graph.value(site.result).producer};
-        site.spec = specOfSite(observer.spec);
-        return site;
-    }
-
-    const LoadedModel &m_float;
-    const Placement &m_placement;
-    GraphEdit m_edit;
-    std::unordered_map<NodeId, ValueId> m_scaled;
-    std::vector<ValueId> m_results, m_sources; // per placed site
-};
 
 // --- calibration ----------------------------------------------------------------------------------------------------
 
@@ -389,7 +266,7 @@ private:
                 if (!execution.run(nodes[n], stop) && phase == Phase::Batches)
                     noteFailure(nodes[n], execution);
             } else {
-                auto result = site(m_live[at->second], source.toTensor(), phase);
+                auto result = site(m_live[at->second], source.toTensor(), phase, stop);
                 if (!result)
                     return fail(result.error().code, m_model->m_planned->table.sites[at->second].id,
                                 result.error().text());
@@ -402,20 +279,20 @@ private:
     }
 
     // What the readers of a site see while the model is calibrated.
-    Result<at::Tensor> site(Live &live, const at::Tensor &x, Phase phase)
+    Result<at::Tensor> site(Live &live, const at::Tensor &x, Phase phase, const std::stop_token &stop)
     {
         if (!live.constant)
             return live.observer->forward(x);
         if (phase == Phase::Weights)
-            return weight(live, x);
+            return weight(live, x, stop);
         return m_weightsQuantized || specOf(live).rule == QparamRule::FusedQat ? live.seen : x;
     }
 
-    Result<at::Tensor> weight(Live &live, const at::Tensor &x)
+    Result<at::Tensor> weight(Live &live, const at::Tensor &x, const std::stop_token &stop)
     {
         const TensorSpec &spec = specOf(live);
         if (spec.palette) {
-            auto palette = palettize(x, *spec.palette);
+            auto palette = palettize(x, *spec.palette, stop);
             if (!palette)
                 return tl::unexpected<Error>(palette.error());
             live.quantized = live.seen = reconstruct(*palette, *spec.palette);
@@ -496,8 +373,7 @@ Result<QuantizedModel> placeAndCalibrate(const FloatForm &form, Placement placem
     QuantizedModel result;
     result.placement = std::move(placement);
     RewriteNotes notes = form.notes;
-    const std::shared_ptr<LoadedModel> model =
-        SiteBuilder(form, result.placement, flow, notes).build(result.siteOfPlaced);
+    const std::shared_ptr<LoadedModel> model = insertSites(form, result.placement, flow, notes, result.siteOfPlaced);
     model->m_info.format = "float model with the recipe " + flow.name;
     const std::vector<DefectNote> placed = std::exchange(result.placement.defects, std::move(notes.defects));
     result.placement.defects.insert(result.placement.defects.end(), placed.begin(), placed.end());

@@ -149,4 +149,21 @@ std::string firstDifference(const RunReport &a, const RunReport &b)
     return {};
 }
 
+void editAtRandom(EditSet &edits, const std::vector<QuantSite> &sites, std::mt19937 &random)
+{
+    const SiteId site(random() % sites.size());
+    switch (random() % 3) {
+    case 0:
+        if (!edits.off.erase(site))
+            edits.off.insert(site);
+        break;
+    case 1:
+        if (!sites[site.get()].readers.empty())
+            edits.bypassed.insert({site, sites[site.get()].readers.front()});
+        break;
+    default:
+        edits.respecified[site] = SpecChange{static_cast<int>(3 + random() % 6), Granularity::PerTensor, {}, 32};
+    }
+}
+
 } // namespace dblame::test

@@ -68,21 +68,7 @@ TEST_P(QuantizedIncremental, EqualsAFullRunBitForBit)
     (void)runOrFail(*comparison, edits, options);
     int partial = 0;
     for (int step = 0; step < 5; ++step) {
-        const SiteId site(random() % sites.size());
-        switch (random() % 3) {
-        case 0:
-            if (!edits.off.erase(site))
-                edits.off.insert(site);
-            break;
-        case 1:
-            if (!sites[site.get()].readers.empty())
-                edits.bypassed.insert({site, sites[site.get()].readers.front()});
-            break;
-        default:
-            SpecChange change;
-            change.bits = static_cast<int>(3 + random() % 6);
-            edits.respecified[site] = change;
-        }
+        editAtRandom(edits, sites, random);
         const RunReport rerun = runOrFail(*comparison, edits, options);
         partial += rerun.rowsRecomputed < static_cast<int>(rerun.rows.size());
         const RunReport full = runOrFail(*made.compare(), edits, options);

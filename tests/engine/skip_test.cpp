@@ -174,19 +174,7 @@ TEST_P(Incremental, EqualsAFullRunBitForBit)
     (void)runOrFail(*pair.comparison, edits, options);
     int partial = 0;
     for (int step = 0; step < 6; ++step) {
-        const SiteId site(random() % sites.size());
-        switch (random() % 3) {
-        case 0:
-            if (!edits.off.erase(site))
-                edits.off.insert(site);
-            break;
-        case 1:
-            if (!sites[site.get()].readers.empty())
-                edits.bypassed.insert({site, sites[site.get()].readers.front()});
-            break;
-        default:
-            edits.respecified[site] = SpecChange{static_cast<int>(3 + random() % 6), Granularity::PerTensor, {}, 32};
-        }
+        editAtRandom(edits, sites, random);
         const RunReport rerun = runOrFail(*pair.comparison, edits, options);
         partial += rerun.rowsRecomputed < static_cast<int>(rerun.rows.size());
         const OpenedPair fresh = openPair(std::string("golden/") + folder);
