@@ -184,6 +184,28 @@ Result<void> EngineSide::alignPair(Engine &engine, const OpenRequest &request, S
     return {};
 }
 
+Result<RecipePreview> EngineSide::preview(const Recipe &recipe)
+{
+    if (!m_open.reference.model)
+        return fail(ErrorCode::Usage, {}, "a recipe makes the candidate of a reference; open a reference first");
+    const auto loaded = engine();
+    if (!loaded)
+        return tl::unexpected(loaded.error());
+    const auto placed = (*loaded)->place(m_open.reference.model, recipe);
+    if (!placed)
+        return tl::unexpected(placed.error());
+    RecipePreview preview;
+    preview.sites = static_cast<int>(placed->placement.sites.size());
+    if (m_open.made.candidate) {
+        const QuantizedModel &now = m_open.made.candidate->quantized;
+        preview.sitesBefore = static_cast<int>(now.placement.sites.size());
+        const Graph &graph = now.annotated->graph();
+        if (graph.nodes.size() == placed->annotated->graph().nodes.size())
+            preview.diff = comparePlacements(graph, now.placement, placed->placement);
+    }
+    return preview;
+}
+
 Result<Plan> EngineSide::plan(const EditSet &edits)
 {
     if (!m_open.comparison)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "core/placement_diff.h"
 #include "ui/open_pair.h"
 
 namespace dblame::ui
@@ -32,6 +33,14 @@ struct OpenRequest {
     InputRequest inputs;
     std::vector<HandPair> hand;
     std::optional<RecipeRequest> recipe = std::nullopt; // in place of `candidate`, which is empty then
+};
+
+// What another recipe would do to the reference, before it is made. Nothing runs for it.
+struct RecipePreview {
+    int sites = 0;
+    int sitesBefore = -1; // of the present recipe; -1: the candidate comes from a file, or there is none
+    // Against the present recipe; nothing where the two rewrite the float model in different ways.
+    std::optional<PlacementDiff> diff;
 };
 
 struct Opened {
@@ -55,6 +64,7 @@ public:
     // candidate anew only when the reference, the recipe or what it is calibrated on changed; where neither inputs nor
     // calibration files can be used, the reference is open alone.
     [[nodiscard]] Result<Opened> open(const OpenRequest &request, const Progress &progress, std::stop_token stop);
+    [[nodiscard]] Result<RecipePreview> preview(const Recipe &recipe);
     [[nodiscard]] Result<Plan> plan(const EditSet &edits);
     [[nodiscard]] Result<RunReport> run(const EditSet &edits, const RunOptions &options, ReportSink &sink,
                                         std::stop_token stop);

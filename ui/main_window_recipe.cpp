@@ -33,9 +33,14 @@ void MainWindow::chooseRecipe()
         m_recipeDialog = new RecipeDialog(this);
         m_recipeDialog->setAttribute(Qt::WA_DeleteOnClose);
         m_recipeDialog->setFolder(QFileInfo(QString::fromStdString(wantedRequest().reference)).absolutePath());
-        if (const auto &now = wantedRequest().recipe)
-            m_recipeDialog->setRequest(*now);
         connect(m_recipeDialog, &RecipeDialog::quantizeWanted, this, &MainWindow::quantize);
+        connect(m_recipeDialog, &RecipeDialog::previewWanted, m_runner, &Runner::preview);
+        connect(m_runner, &Runner::previewed, m_recipeDialog, &RecipeDialog::setPreview);
+        connect(m_runner, &Runner::previewFailed, m_recipeDialog, &RecipeDialog::setPreviewFailed);
+        if (const auto now = wantedRequest().recipe)
+            m_recipeDialog->setRequest(*now);
+        else
+            m_recipeDialog->setRequest({presetRecipe(presetNames().front()).value(), {}});
         m_recipeDialog->open();
     }
     m_recipeDialog->raise();

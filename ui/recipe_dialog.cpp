@@ -26,7 +26,7 @@ namespace dblame::ui
 namespace
 {
 
-constexpr int kListHeight = 68, kWidth = 640; // pixels
+constexpr int kListHeight = 68, kPreviewHeight = 130, kWidth = 640; // pixels
 
 template <class Widget>
 Widget *named(Widget *widget, const char *name, const QString &accessible)
@@ -59,8 +59,9 @@ RecipeDialog::RecipeDialog(QWidget *parent)
       m_override(named(new QLineEdit, "override", tr("Override, SELECTOR=SPEC"))),
       m_calibrationList(named(new QListWidget, "calibration", tr("Calibration files"))),
       m_overrideList(named(new QListWidget, "overrides", tr("Overrides"))),
-      m_calibrationNote(wrapped("calibration-note", "mute")), m_overrideProblem(wrapped("override-problem", "accent")),
-      m_problem(wrapped("problem", "accent")),
+      m_previewList(named(new QListWidget, "preview", tr("What would change"))),
+      m_calibrationNote(wrapped("calibration-note", "mute")), m_previewSummary(wrapped("preview-summary", "mute")),
+      m_overrideProblem(wrapped("override-problem", "accent")), m_problem(wrapped("problem", "accent")),
       m_run(named(new QCheckBox(tr("&Run when it is made")), "run", tr("Run when the candidate is made")))
 {
     setWindowTitle(tr("Quantize the reference"));
@@ -71,6 +72,7 @@ RecipeDialog::RecipeDialog(QWidget *parent)
     layout->addLayout(buildRecipe());
     layout->addWidget(buildCalibration());
     layout->addWidget(buildOverrides());
+    layout->addWidget(buildPreview());
     layout->addWidget(m_problem);
     layout->addLayout(buildButtons());
     m_preset->setFocus();
@@ -150,6 +152,18 @@ QWidget *RecipeDialog::buildOverrides()
     return box;
 }
 
+QWidget *RecipeDialog::buildPreview()
+{
+    auto *box = new QGroupBox(tr("What would change"));
+    m_previewList->setFixedHeight(kPreviewHeight);
+    m_previewList->setTextElideMode(Qt::ElideMiddle);
+    m_previewList->hide();
+    auto *layout = new QVBoxLayout(box);
+    layout->addWidget(m_previewSummary);
+    layout->addWidget(m_previewList);
+    return box;
+}
+
 QLayout *RecipeDialog::buildButtons()
 {
     m_ok = named(new QPushButton(tr("&Quantize")), "ok", tr("Quantize"));
@@ -183,6 +197,7 @@ void RecipeDialog::setRequest(const RecipeRequest &request)
         m_fileRecipe.emplace(std::move(base));
         m_byFile->setChecked(true);
     }
+    m_previewed.reset(); // nobody listened yet
     check();
 }
 
@@ -311,7 +326,66 @@ void RecipeDialog::check()
     m_problem->setText(wrong);
     m_problem->setVisible(!wrong.isEmpty());
     m_ok->setEnabled(request().has_value());
-    Q_EMIT recipeChanged();
+    askForPreview();
+}
+
+void RecipeDialog::askForPreview()
+{
+    const auto wanted = request();
+    if (!wanted) {
+        m_previewed.reset();
+        m_previewSummary->clear();
+        m_previewList->clear();
+        m_previewList->hide();
+        return;
+    }
+    if (m_previewed && *m_previewed == wanted->recipe)
+        return;
+    m_previewed = wanted->recipe;
+    m_previewSummary->setText(tr("…"));
+    Q_EMIT previewWanted(*m_previewed);
+}
+
+void RecipeDialog::setPreview(const RecipePreview &preview)
+{
+    if (!m_previewed)
+        return; // something is wrong meanwhile
+    m_previewList->clear();
+    if (!preview.diff) {
+        m_previewList->hide();
+        m_previewSummary->setText(
+            preview.sitesBefore < 0 ? tr("%1 sites would be quantized").arg(preview.sites)
+                                    : tr("This recipe rewrites the float model in another way: %1 sites instead of %2")
+                                          .arg(preview.sites)
+                                          .arg(preview.sitesBefore));
+        return;
+    }
+    const auto count = [&](SiteChange kind) {
+        return std::count_if(preview.diff->changes.begin(), preview.diff->changes.end(),
+                             [kind](const PlacementChange &change) { return change.kind == kind; });
+    };
+    m_previewSummary->setText(preview.diff->empty()
+                                  ? tr("No site changes against the present recipe; %1 stay").arg(preview.diff->same)
+                                  : tr("Against the present recipe %1 sites appear, %2 vanish, %3 change, %4 stay")
+                                        .arg(count(SiteChange::Appears))
+                                        .arg(count(SiteChange::Vanishes))
+                                        .arg(count(SiteChange::Changes))
+                                        .arg(preview.diff->same));
+    for (const PlacementChange &change : preview.diff->changes)
+        m_previewList->addItem(QStringLiteral("%1 %2: %3")
+                                   .arg(QString::fromStdString(change.id),
+                                        QString::fromLatin1(siteChangeName(change.kind)),
+                                        QString::fromStdString(change.text)));
+    for (const std::string &note : preview.diff->notes)
+        m_previewList->addItem(QString::fromStdString(note));
+    m_previewList->setVisible(m_previewList->count() > 0);
+}
+
+void RecipeDialog::setPreviewFailed(const Error &error)
+{
+    m_previewList->clear();
+    m_previewList->hide();
+    m_previewSummary->setText(QString::fromStdString(error.text()));
 }
 
 void RecipeDialog::submit()

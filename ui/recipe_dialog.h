@@ -38,15 +38,19 @@ public:
     // Nothing while something is wrong; problem() says what.
     [[nodiscard]] std::optional<RecipeRequest> request() const;
     [[nodiscard]] QString problem() const;
+    // The answers to previewWanted().
+    void setPreview(const RecipePreview &preview);
+    void setPreviewFailed(const Error &error);
 
 Q_SIGNALS:
     void quantizeWanted(const dblame::ui::RecipeRequest &request, bool run);
-    void recipeChanged();
+    void previewWanted(const dblame::Recipe &recipe); // another recipe than the last one that was asked for
 
 private:
     [[nodiscard]] QLayout *buildRecipe();
     [[nodiscard]] QWidget *buildCalibration();
     [[nodiscard]] QWidget *buildOverrides();
+    [[nodiscard]] QWidget *buildPreview();
     [[nodiscard]] QLayout *buildButtons();
     [[nodiscard]] Result<Recipe> recipe() const;
     void chooseFile();
@@ -55,18 +59,20 @@ private:
     void check(); // shows what is wrong, lets OK be pressed or not
     void checkOverride();
     void submit();
+    void askForPreview();
 
     QString m_folder;
     std::optional<Result<Recipe>> m_fileRecipe;
     std::vector<std::string> m_calibration;
     std::vector<RecipeOverride> m_overrides;
+    std::optional<Recipe> m_previewed; // the last one that was asked for
 
     QRadioButton *m_byPreset, *m_byFile;
     QComboBox *m_preset;
     QCheckBox *m_corrected;
     QLineEdit *m_file, *m_override;
-    QListWidget *m_calibrationList, *m_overrideList;
-    QLabel *m_calibrationNote, *m_overrideProblem, *m_problem;
+    QListWidget *m_calibrationList, *m_overrideList, *m_previewList;
+    QLabel *m_calibrationNote, *m_previewSummary, *m_overrideProblem, *m_problem;
     QPushButton *m_addOverride = nullptr, *m_ok = nullptr;
     QCheckBox *m_run;
 };

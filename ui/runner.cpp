@@ -179,6 +179,17 @@ void Runner::plan(EditSet edits)
     });
 }
 
+void Runner::preview(Recipe recipe)
+{
+    forget([](Kind kind) { return kind == Preview; });
+    submit(Preview, [this, recipe = std::move(recipe)](EngineSide &side, const Job &) -> Delivery {
+        auto preview = guarded<RecipePreview>([&] { return side.preview(recipe); });
+        if (!preview)
+            return [this, error = preview.error()] { Q_EMIT previewFailed(error); };
+        return [this, result = std::move(*preview)] { Q_EMIT previewed(result); };
+    });
+}
+
 void Runner::detail(PairId row)
 {
     forget([](Kind kind) { return kind == Detail; });
@@ -224,7 +235,7 @@ void Runner::cancel()
 
 std::optional<Runner::Kind> Runner::activity() const
 {
-    for (const Kind kind : {Open, Run, Load, Layout, Detail, Plan})
+    for (const Kind kind : {Open, Run, Load, Layout, Detail, Plan, Preview})
         if (m_current[kind] != 0)
             return kind;
     return std::nullopt;

@@ -38,7 +38,7 @@ class Runner : public QObject
 {
     Q_OBJECT
 public:
-    enum Kind { Load, Open, Run, Plan, Detail, Layout, KindCount };
+    enum Kind { Load, Open, Run, Plan, Preview, Detail, Layout, KindCount };
     // Runs on the engine thread, synchronously; what it returns runs on the GUI thread, unless the job was replaced.
     using Delivery = std::function<void()>;
     using Task = std::function<Delivery(std::stop_token stop)>;
@@ -52,6 +52,7 @@ public:
     void open(OpenRequest request);
     void run(EditSet edits, RunOptions options); // replaces a run that is under way
     void plan(EditSet edits);                    // only the latest is delivered
+    void preview(Recipe recipe);                 // only the latest is delivered
     void detail(PairId row);                     // only the latest is delivered
     void layout(Task task);                      // only the latest is delivered
     // Stops the job that runs and forgets the queued ones; the job answers with ErrorCode::Cancelled.
@@ -76,6 +77,8 @@ Q_SIGNALS:
     void runFailed(const dblame::Error &error);
     void planned(const dblame::Plan &plan, const dblame::EditSet &edits);
     void planFailed(const dblame::Error &error);
+    void previewed(const dblame::ui::RecipePreview &preview);
+    void previewFailed(const dblame::Error &error);
     void detailArrived(const dblame::NodeReport &report);
     void detailFailed(dblame::PairId row, const dblame::Error &error);
 

@@ -181,5 +181,47 @@ TEST_F(Dialog, EverythingHasAnAccessibleNameAndTheKeyboardReachesIt)
     EXPECT_FALSE(wanted.has_value());
 }
 
+TEST_F(Dialog, SaysWhatAnotherRecipeWouldChange)
+{
+    std::vector<Recipe> asked;
+    QObject::connect(&dialog, &RecipeDialog::previewWanted, [&](const Recipe &recipe) { asked.push_back(recipe); });
+    part<QComboBox>("preset")->setCurrentText("x86-static");
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked.back(), presetRecipe("x86-static").value());
+    dialog.addCalibration({"/data/a.pt"}); // the same recipe
+    EXPECT_EQ(asked.size(), 1U);
+
+    RecipePreview preview;
+    preview.sites = 12;
+    dialog.setPreview(preview);
+    EXPECT_EQ(part<QLabel>("preview-summary")->text(), "12 sites would be quantized");
+    EXPECT_TRUE(part<QListWidget>("preview")->isHidden());
+
+    preview.sitesBefore = 9;
+    dialog.setPreview(preview);
+    EXPECT_TRUE(part<QLabel>("preview-summary")->text().contains("12 sites instead of 9"));
+
+    preview.diff.emplace();
+    preview.diff->same = 7;
+    preview.diff->changes = {{SiteChange::Appears, "pool/out", -1, 0, "int8 affine"},
+                             {SiteChange::Changes, "fc/weight", 1, 1, "int8 -> int4"},
+                             {SiteChange::Appears, "add/out", -1, 2, "int8 affine"},
+                             {SiteChange::Vanishes, "relu/out", 3, -1, "int8 affine"}};
+    preview.diff->notes = {"fc becomes float"};
+    dialog.setPreview(preview);
+    EXPECT_EQ(part<QLabel>("preview-summary")->text(),
+              "Against the present recipe 2 sites appear, 1 vanish, 1 change, 7 stay");
+    auto *list = part<QListWidget>("preview");
+    ASSERT_EQ(list->count(), 5);
+    EXPECT_EQ(list->item(1)->text(), "fc/weight changes: int8 -> int4");
+    EXPECT_EQ(list->item(4)->text(), "fc becomes float");
+
+    // What is wrong has no preview, and a late answer does not bring one.
+    part<QComboBox>("preset")->setCurrentText("x86-statik");
+    EXPECT_TRUE(part<QLabel>("preview-summary")->text().isEmpty());
+    dialog.setPreview(preview);
+    EXPECT_EQ(list->count(), 0);
+}
+
 } // namespace
 } // namespace dblame::ui::test

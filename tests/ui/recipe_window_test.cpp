@@ -4,6 +4,8 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFile>
+#include <QLabel>
+#include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
 #include <QTableView>
@@ -407,6 +409,36 @@ TEST_F(RecipeWindow, OpensAReferenceAndItsRecipeInOneStep)
     ASSERT_TRUE(settle());
     EXPECT_EQ(engine.calibratedOn, "/models/calib.pt");
     EXPECT_EQ(window->session().runs().size(), 1U);
+}
+
+TEST_F(RecipeWindow, TheDialogComparesWithThePresentRecipe)
+{
+    openReference();
+    window->chooseRecipe();
+    auto *dialog = window->findChild<RecipeDialog *>();
+    auto *summary = dialog->findChild<QLabel *>("preview-summary");
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(summary->text().endsWith("sites would be quantized")) << summary->text().toStdString();
+    QTest::mouseClick(dialog->findChild<QPushButton *>("ok"), Qt::LeftButton);
+    ASSERT_TRUE(settle());
+    ASSERT_TRUE(waitUntil([this] { return window->findChild<RecipeDialog *>() == nullptr; }));
+
+    const QuantizedModel &now = window->session().pair()->made->quantized;
+    window->chooseRecipe();
+    dialog = window->findChild<RecipeDialog *>();
+    summary = dialog->findChild<QLabel *>("preview-summary");
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(summary->text(),
+              QStringLiteral("No site changes against the present recipe; %1 stay").arg(now.placement.sites.size()));
+    dialog->findChild<QComboBox *>("preset")->setCurrentText("x86-static");
+    ASSERT_TRUE(settle());
+    const Placement other = placeRecipe(now.annotated->graph(), presetRecipe("x86-static").value()).value();
+    const PlacementDiff diff = comparePlacements(now.annotated->graph(), now.placement, other);
+    ASSERT_FALSE(diff.empty());
+    EXPECT_TRUE(summary->text().endsWith(QStringLiteral("%1 stay").arg(diff.same))) << summary->text().toStdString();
+    EXPECT_EQ(dialog->findChild<QListWidget *>("preview")->count(),
+              static_cast<int>(diff.changes.size() + diff.notes.size()));
+    EXPECT_EQ(engine.quantizations, 1); // nothing was made for it
 }
 
 } // namespace
