@@ -2,9 +2,9 @@
 #include "core/coreai_annotation.h"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 
+#include "core/coreai_slots.h"
 #include "core/graph_query.h"
 #include "core/selector_pattern.h"
 
@@ -61,23 +61,19 @@ class Annotator
 public:
     Annotator(const CoreAiGraph &graph, const ModuleTree &tree, const CoreAiConfig &config,
               const CoreAiOptions &options)
-        : m_graph(graph), m_tree(tree), m_config(config), m_options(options), m_levels(tree, config)
+        : m_graph(graph), m_tree(tree), m_config(config), m_options(options), m_levels(tree, config), m_slots(graph)
     {
-        m_result.configs.resize(static_cast<std::size_t>(graph.size()));
-        m_result.covers.resize(static_cast<std::size_t>(graph.size()));
-        m_inputs.resize(static_cast<std::size_t>(graph.size()));
-        m_outputs.resize(static_cast<std::size_t>(graph.size()));
     }
 
     Result<CoreAiAnnotation> run()
     {
         m_result.warnings = idleKeyWarnings(m_tree, m_levels.idle());
-        if (auto checked = checkKeys(); !checked)
-            return tl::unexpected(checked.error());
-        const auto patterns = matchCoreAiPatterns(m_graph, cacheTypes());
-        chooseConfigs(patterns);
-        cover(patterns);
-        warnIdleOperators();
+        auto choice = chooseCoreAiConfigs(m_graph, m_tree, m_levels, m_config, m_options);
+        if (!choice)
+            return tl::unexpected(choice.error());
+        m_result.configs = std::move(choice->configs);
+        m_result.covers = std::move(choice->covers);
+        m_result.warnings.insert(m_result.warnings.end(), choice->warnings.begin(), choice->warnings.end());
         CoreAiRecords records(m_graph, m_result.covers);
         if (auto seeded = seed(records); !seeded)
             return tl::unexpected(seeded.error());
@@ -89,173 +85,19 @@ public:
             return tl::unexpected(done.error());
         if (auto done = applyCaches(); !done)
             return tl::unexpected(done.error());
-        applyOverrides();
-        if (auto written = write(); !written)
-            return tl::unexpected(written.error());
+        for (const SpecOverride &change : m_options.overrides)
+            for (const NodeId node : change.nodes)
+                m_slots.apply(change, m_graph.ofNode(node));
+        auto asked = m_slots.write();
+        if (!asked)
+            return tl::unexpected(asked.error());
+        m_result.asked = std::move(*asked);
         return std::move(m_result);
     }
 
 private:
     [[nodiscard]] std::string nameOf(int entry) const { return std::string(m_graph.name(entry)); }
-    [[nodiscard]] ChosenConfig &configOf(int entry) { return m_result.configs[static_cast<std::size_t>(entry)]; }
     [[nodiscard]] CoreAiCover &coverOf(int entry) { return m_result.covers[static_cast<std::size_t>(entry)]; }
-
-    // --- configuration --------------------------------------------------------------------------------------------
-
-    [[nodiscard]] std::vector<std::string> cacheTypes() const
-    {
-        std::vector<std::string> types;
-        for (const auto &[type, op] : m_config.kvCaches)
-            types.push_back(type);
-        return types;
-    }
-
-    // Named inputs and outputs other than the first are in the schema, but graph mode refuses them.
-    [[nodiscard]] Result<void> checkKeys() const
-    {
-        std::optional<Error> error;
-        const auto checkSpecs = [&](const CoreAiSpecs &specs, const std::string &what, bool onlyFirst) {
-            for (const auto &[key, spec] : specs) {
-                const bool position = key.find_first_not_of("0123456789") == std::string::npos;
-                if (error || key == "*" || (position && (!onlyFirst || key == "0")))
-                    continue;
-                error = Error{ErrorCode::Usage,
-                              what,
-                              "the key '" + key + "' is not supported by coreai-opt's graph mode; use " +
-                                  (onlyFirst ? "0 or \"*\"" : "a position or \"*\""),
-                              {}};
-            }
-        };
-        const auto checkModule = [&](const CoreAiModuleConfig &module) {
-            const auto checkOp = [&](const CoreAiOpConfig &op) {
-                checkSpecs(op.inputs, "op_input_spec", false);
-                checkSpecs(op.outputs, "op_output_spec", true);
-            };
-            checkOp(module.op);
-            for (const auto &[key, op] : module.opTypes)
-                checkOp(op);
-            for (const auto &[key, op] : module.opNames)
-                checkOp(op);
-            checkSpecs(module.moduleInputs, "module_input_spec", false);
-            checkSpecs(module.moduleOutputs, "module_output_spec", false);
-        };
-        checkModule(m_config.global);
-        for (const auto &[key, module] : m_config.moduleTypes)
-            checkModule(module);
-        for (const auto &[key, module] : m_config.moduleNames)
-            checkModule(module);
-        return error ? Result<void>(tl::unexpected(*error)) : Result<void>();
-    }
-
-    void chooseConfigs(const std::vector<CoreAiPattern> &patterns)
-    {
-        static const CoreAiOpConfig kDeclined = CoreAiOpConfig::declined();
-        for (const CoreAiPattern &pattern : patterns) {
-            ChosenConfig &chosen = configOf(pattern.anchor);
-            if (chosen.config)
-                continue;
-            const NodeId node = m_graph.at(pattern.anchor).node;
-            if (m_options.excluded.contains(node)) {
-                chosen = {&kDeclined, ConfigLevel::ModuleName, OpConfigLevel::Name, -1, {}, true};
-                continue;
-            }
-            const auto &claim = m_levels.of(m_tree.ofNode(m_graph.graph().node(node)));
-            chosen = chooseInModule(pattern.anchor, *claim.config);
-            chosen.level = claim.level;
-            chosen.place = claim.level == ConfigLevel::Global ? 0 : claim.place;
-            if (chosen.key.empty() && claim.entry >= 0) {
-                const auto &list = claim.level == ConfigLevel::ModuleName ? m_config.moduleNames : m_config.moduleTypes;
-                chosen.key = list[static_cast<std::size_t>(claim.entry)].first;
-            }
-        }
-    }
-
-    [[nodiscard]] ChosenConfig chooseInModule(int entry, const CoreAiModuleConfig &module) const
-    {
-        ChosenConfig chosen;
-        const std::string name = nameOf(entry);
-        for (auto it = module.opNames.rbegin(); it != module.opNames.rend(); ++it)
-            if (std::regex_match(name, std::regex(it->first))) {
-                chosen.config = &it->second;
-                chosen.opLevel = OpConfigLevel::Name;
-                chosen.key = it->first;
-                return chosen;
-            }
-        const auto type = m_graph.opType(entry);
-        for (auto it = module.opTypes.rbegin(); it != module.opTypes.rend(); ++it)
-            if (!type.empty() && type == it->first) {
-                chosen.config = &it->second;
-                chosen.opLevel = OpConfigLevel::Type;
-                chosen.key = it->first;
-                return chosen;
-            }
-        chosen.config = &module.op;
-        return chosen;
-    }
-
-    // Operator names and types that no quantized operator of a claimed module has.
-    void warnIdleOperators()
-    {
-        std::set<std::string> names, types;
-        for (int i = 0; i < m_graph.size(); ++i)
-            if (m_graph.isCall(i)) {
-                names.insert(nameOf(i));
-                if (!m_graph.opType(i).empty())
-                    types.insert(std::string(m_graph.opType(i)));
-            }
-        std::set<std::string> said;
-        const auto warn = [&](const std::string &what, const std::string &key, const std::set<std::string> &known) {
-            if (!said.insert(what + key).second)
-                return;
-            std::string text = what + " '" + key + "' matches no operator of this model, and coreai-opt says nothing";
-            const auto near = nearest(key, {known.begin(), known.end()}, kNearest);
-            for (std::size_t i = 0; i < near.size(); ++i)
-                text += (i == 0 ? "; nearest: " : ", ") + near[i];
-            m_result.warnings.push_back(std::move(text));
-        };
-        const auto check = [&](const CoreAiModuleConfig &module) {
-            for (const auto &[key, op] : module.opNames) {
-                const std::regex pattern(key);
-                if (std::none_of(names.begin(), names.end(),
-                                 [&](const std::string &n) { return std::regex_match(n, pattern); }))
-                    warn("op_name_config", key, names);
-            }
-            for (const auto &[key, op] : module.opTypes)
-                if (!types.contains(key))
-                    warn("op_type_config", key, types);
-        };
-        check(m_config.global);
-        for (const auto &[key, module] : m_config.moduleTypes)
-            check(module);
-        for (const auto &[key, module] : m_config.moduleNames)
-            check(module);
-    }
-
-    // Longer patterns first within a level; the first that reaches an operator has it.
-    void cover(const std::vector<CoreAiPattern> &patterns)
-    {
-        std::vector<const CoreAiPattern *> order;
-        std::vector<std::vector<const CoreAiPattern *>> byAnchor(static_cast<std::size_t>(m_graph.size()));
-        for (const CoreAiPattern &pattern : patterns)
-            byAnchor[static_cast<std::size_t>(pattern.anchor)].push_back(&pattern);
-        for (const auto &list : byAnchor)
-            order.insert(order.end(), list.begin(), list.end());
-        const auto key = [&](const CoreAiPattern *p) {
-            const ChosenConfig &c = configOf(p->anchor);
-            return std::tuple(c.level, c.opLevel, -p->length(), c.place);
-        };
-        std::stable_sort(order.begin(), order.end(), [&](const auto *a, const auto *b) { return key(a) < key(b); });
-        for (std::size_t priority = 0; priority < order.size(); ++priority)
-            for (const int entry : order[priority]->covered) {
-                CoreAiCover &mine = coverOf(entry);
-                if (mine.priority >= 0)
-                    continue;
-                mine.priority = static_cast<int>(priority);
-                mine.pattern = order[priority]->covered;
-                mine.config = configOf(order[priority]->anchor).config;
-                mine.anchor = entry == order[priority]->anchor;
-            }
-    }
 
     // --- seeds ----------------------------------------------------------------------------------------------------
 
@@ -348,30 +190,7 @@ private:
         return {};
     }
 
-    // --- annotations ----------------------------------------------------------------------------------------------
-
-    [[nodiscard]] ValueId tensorOf(CoreAiSlot slot) const
-    {
-        return slot.input < 0 ? m_graph.at(slot.entry).value
-                              : m_graph.at(m_graph.at(slot.entry).inputs[static_cast<std::size_t>(slot.input)]).value;
-    }
-
-    [[nodiscard]] SpecKey keyOf(CoreAiSlot slot) const
-    {
-        return slot.input < 0 ? outputKey(tensorOf(slot)) : edgeKey(tensorOf(slot), m_graph.at(slot.entry).node);
-    }
-
-    // An output that asks for nothing has no key.
-    void ask(CoreAiSlot slot, AskedSpec spec)
-    {
-        const auto entry = static_cast<std::size_t>(slot.entry);
-        if (slot.input < 0) {
-            m_outputs[entry] = std::move(spec);
-            return;
-        }
-        m_inputs[entry].resize(m_graph.at(slot.entry).inputs.size());
-        m_inputs[entry][static_cast<std::size_t>(slot.input)] = std::move(spec);
-    }
+    // --- records to slots -----------------------------------------------------------------------------------------
 
     // The axis that a weight's spec leaves open, by the operators that read it.
     [[nodiscard]] Result<TensorSpec> withAxis(TensorSpec spec, bool weight, const std::vector<CoreAiSlot> &slots,
@@ -444,9 +263,9 @@ private:
             auto spec = concrete(record.fields->spec(), record.fields->weight.value, slots);
             if (!spec)
                 return tl::unexpected(spec.error());
-            ask(slots.front(), std::move(*spec));
+            m_slots.ask(slots.front(), std::move(*spec));
             for (std::size_t i = 1; i < slots.size(); ++i)
-                ask(slots[i], SharedWith{keyOf(slots.front())});
+                m_slots.ask(slots[i], SharedWith{m_slots.keyOf(slots.front())});
         }
         return {};
     }
@@ -523,10 +342,7 @@ private:
         auto asked = boundarySpec(*spec, false, slot);
         if (!asked)
             return tl::unexpected(asked.error());
-        if (slot.input < 0 && std::holds_alternative<NoSpec>(*asked))
-            m_outputs[static_cast<std::size_t>(slot.entry)].reset();
-        else
-            ask(slot, std::move(*asked));
+        m_slots.ask(slot, std::move(*asked));
         return {};
     }
 
@@ -549,7 +365,7 @@ private:
                     auto asked = boundarySpec(*spec, true, slot);
                     if (!asked)
                         return tl::unexpected(asked.error());
-                    ask(slot, std::move(*asked));
+                    m_slots.ask(slot, std::move(*asked));
                 }
                 return {};
             }
@@ -566,9 +382,7 @@ private:
                     continue;
                 any = true;
                 const auto position = static_cast<std::size_t>(std::stoul(op.inputs.front().first));
-                const auto entry = static_cast<std::size_t>(i);
-                m_outputs[entry].reset();
-                m_inputs[entry].assign(m_graph.at(i).inputs.size(), NoSpec{});
+                m_slots.clearOperator(i);
                 if (position >= m_graph.at(i).inputs.size())
                     return fail(ErrorCode::Usage, nameOf(i),
                                 "kv_cache_quant_configs names input " + std::to_string(position) + " of " +
@@ -576,7 +390,7 @@ private:
                 auto asked = boundarySpec(op.inputs.front().second, false, {i, static_cast<int>(position)});
                 if (!asked)
                     return tl::unexpected(asked.error());
-                ask({i, static_cast<int>(position)}, std::move(*asked));
+                m_slots.ask({i, static_cast<int>(position)}, std::move(*asked));
             }
             if (!any)
                 return fail(ErrorCode::Usage, type,
@@ -585,151 +399,12 @@ private:
         return {};
     }
 
-    // --- overrides ------------------------------------------------------------------------------------------------
-
-    // A slot leaves its group: the next one of the group becomes the one the others share with.
-    void detach(CoreAiSlot slot)
-    {
-        const SpecKey key = keyOf(slot);
-        std::optional<CoreAiSlot> heir;
-        std::optional<AskedSpec> spec = current(slot);
-        if (!spec || std::holds_alternative<SharedWith>(*spec))
-            return;
-        eachSlot([&](CoreAiSlot other) {
-            const auto asked = current(other);
-            const auto *shared = asked ? std::get_if<SharedWith>(&*asked) : nullptr;
-            if (other == slot || !shared || shared->key != key)
-                return;
-            if (!heir) {
-                heir = other;
-                ask(other, *spec);
-            } else {
-                ask(other, SharedWith{keyOf(*heir)});
-            }
-        });
-    }
-
-    [[nodiscard]] std::optional<AskedSpec> current(CoreAiSlot slot) const
-    {
-        const auto entry = static_cast<std::size_t>(slot.entry);
-        if (slot.input < 0)
-            return m_outputs[entry];
-        const auto input = static_cast<std::size_t>(slot.input);
-        return input < m_inputs[entry].size() ? m_inputs[entry][input] : std::nullopt;
-    }
-
-    template <class F>
-    void eachSlot(const F &f)
-    {
-        for (int i = 0; i < m_graph.size(); ++i) {
-            for (int k = 0; k < static_cast<int>(m_graph.at(i).inputs.size()); ++k)
-                f(CoreAiSlot{i, k});
-            f(CoreAiSlot{i, -1});
-        }
-    }
-
-    // The slot whose spec counts for this one; nullopt when nothing is asked.
-    [[nodiscard]] std::optional<SpecKey> rootOf(CoreAiSlot slot) const
-    {
-        const auto asked = current(slot);
-        if (!asked || std::holds_alternative<NoSpec>(*asked))
-            return std::nullopt;
-        const auto *shared = std::get_if<SharedWith>(&*asked);
-        return shared ? shared->key : keyOf(slot);
-    }
-
-    void replace(CoreAiSlot slot, const SpecOverride &change)
-    {
-        // Readers that were to see what the producer writes still are.
-        std::vector<CoreAiSlot> followers;
-        if (slot.input < 0 && change.spec)
-            for (const int user : m_graph.at(slot.entry).users) {
-                const CoreAiSlot reader{user, m_graph.inputIndex(user, slot.entry)};
-                if (m_graph.isCall(user) && rootOf(reader) && rootOf(reader) == rootOf(slot))
-                    followers.push_back(reader);
-            }
-        detach(slot);
-        for (const CoreAiSlot &reader : followers) {
-            detach(reader);
-            ask(reader, SharedWith{keyOf(slot)});
-        }
-        if (change.spec)
-            ask(slot, *change.spec);
-        else if (slot.input < 0)
-            m_outputs[static_cast<std::size_t>(slot.entry)].reset();
-        else
-            ask(slot, NoSpec{});
-    }
-
-    void applyOverrides()
-    {
-        for (const SpecOverride &change : m_options.overrides)
-            for (const NodeId node : change.nodes)
-                overrideNode(change, m_graph.ofNode(node));
-    }
-
-    void overrideNode(const SpecOverride &change, int entry)
-    {
-        const Facet facet = change.facet;
-        int tensorPosition = 0;
-        for (int k = 0; k < static_cast<int>(m_graph.at(entry).inputs.size()); ++k) {
-            const int producer = m_graph.at(entry).inputs[static_cast<std::size_t>(k)];
-            const auto &value = m_graph.at(producer).value;
-            if (!value.valid() || !m_graph.graph().value(value).meta)
-                continue;
-            const int position = tensorPosition++;
-            if (!m_graph.isFloat(producer) || m_graph.isSingleElement(producer))
-                continue;
-            const bool weight = m_graph.isState(producer);
-            const bool wanted =
-                weight ? facet == Facet::All || facet == Facet::Weight
-                       : facet == Facet::All || facet == Facet::Act ||
-                             (facet == Facet::In && (change.inputIndex < 0 || change.inputIndex == position));
-            // A spec replaces what is asked; only a weight that has none yet is not given one (a bias).
-            if (wanted && (!weight || current({entry, k}) || isWeightArgument(entry, value)))
-                replace({entry, k}, change);
-        }
-        if ((facet == Facet::All || facet == Facet::Act || facet == Facet::Out) && m_graph.isFloat(entry) &&
-            !m_graph.isSingleElement(entry))
-            replace({entry, -1}, change);
-    }
-
-    [[nodiscard]] bool isWeightArgument(int entry, ValueId value) const
-    {
-        return valueArgument(m_graph.graph().node(m_graph.at(entry).node), "weight") == value;
-    }
-
-    // --- result ---------------------------------------------------------------------------------------------------
-
-    Result<void> write()
-    {
-        for (int i = 0; i < m_graph.size(); ++i) {
-            const auto entry = static_cast<std::size_t>(i);
-            const bool any = std::any_of(m_inputs[entry].begin(), m_inputs[entry].end(),
-                                         [](const auto &spec) { return spec.has_value(); });
-            const auto &inputs = m_graph.at(i).inputs;
-            for (std::size_t k = 0; any && k < inputs.size(); ++k)
-                if (m_graph.at(inputs[k]).value.valid())
-                    m_result.asked.set(keyOf({i, static_cast<int>(k)}), m_inputs[entry][k].value_or(NoSpec{}));
-            if (m_outputs[entry] && m_graph.at(i).value.valid())
-                m_result.asked.set(outputKey(m_graph.at(i).value), *m_outputs[entry]);
-        }
-        for (const auto &[key, spec] : m_result.asked.entries())
-            if (const auto *shared = std::get_if<SharedWith>(&spec); shared && !m_result.asked.find(shared->key))
-                return fail(
-                    ErrorCode::Usage, m_graph.graph().value(shared->key.value).name,
-                    "module_output_spec takes the spec from a tensor that others share; coreai-opt fails on this "
-                    "(KeyError). Use op_output_spec of the module instead");
-        return {};
-    }
-
     const CoreAiGraph &m_graph;
     const ModuleTree &m_tree;
     const CoreAiConfig &m_config;
     const CoreAiOptions &m_options;
     ModuleLevels<CoreAiConfig> m_levels;
-    std::vector<std::vector<std::optional<AskedSpec>>> m_inputs; // per entry and input
-    std::vector<std::optional<AskedSpec>> m_outputs;             // per entry
+    CoreAiSlots m_slots;
     CoreAiAnnotation m_result;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/coreai_choice.h"
 #include "core/coreai_graph.h"
 #include "core/coreai_patterns.h"
 #include "core/coreai_records.h"
@@ -18,18 +19,6 @@
 
 namespace dblame
 {
-
-// Strongest first, as ConfigLevel.
-enum class OpConfigLevel : std::uint8_t { Name, Type, Default };
-
-struct ChosenConfig {
-    const CoreAiOpConfig *config = nullptr;
-    ConfigLevel level = ConfigLevel::Global;
-    OpConfigLevel opLevel = OpConfigLevel::Default;
-    int place = 0;
-    std::string key; // what named it: "fc", "conv2d_.*"; "" for the module's own specs
-    bool excluded = false;
-};
 
 struct CoreAiAnnotation {
     SpecMap asked;

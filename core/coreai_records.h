@@ -13,35 +13,12 @@
 #include <vector>
 
 #include "core/coreai_config.h"
+#include "core/coreai_fields.h"
 #include "core/coreai_graph.h"
 #include "core/coreai_patterns.h"
 
 namespace dblame
 {
-
-constexpr int kIntrinsicPriority = -1;
-
-template <class T>
-struct Ranked {
-    T value{};
-    int priority = 0;
-    friend bool operator==(const Ranked &, const Ranked &) = default;
-};
-
-struct SpecFields {
-    Ranked<ElementType> type;
-    Ranked<Scheme> scheme;
-    Ranked<bool> minValue;
-    Ranked<CoreAiGranularity> granularity;
-    Ranked<std::pair<std::optional<double>, std::optional<double>>> range;
-    Ranked<CoreAiCalculator> calculator;
-    Ranked<bool> powerOfTwoScale;
-    Ranked<bool> weight; // else an activation
-    friend bool operator==(const SpecFields &, const SpecFields &) = default;
-
-    [[nodiscard]] static SpecFields of(const CoreAiSpec &spec, int priority, bool weight);
-    [[nodiscard]] CoreAiSpec spec() const;
-};
 
 // Neither fields nor a refusal: known, but nobody spoke for it.
 struct SpecRecord {

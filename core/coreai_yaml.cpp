@@ -1,159 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Reading of coreai-opt's configuration files. What it refuses is refused here, with the line; what it drops silently
-// becomes a note.
-#include <algorithm>
+// Reading of QuantizerConfig's files.
 #include <array>
-#include <functional>
-#include <regex>
-#include <set>
+#include <tuple>
 
-#include "core/coreai_config.h"
-#include "core/selector_pattern.h"
-#include "core/yaml_tree.h"
+#include "core/config_reader.h"
 
 namespace dblame
 {
 
 namespace
 {
-
-using Names = std::vector<std::string_view>;
-
-std::string listed(const Names &names)
-{
-    std::string text;
-    for (std::size_t i = 0; i < names.size(); ++i)
-        text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + std::string(names[i]);
-    return text;
-}
-
-// The first error is kept; what follows it is not worth reading.
-class Reader
-{
-public:
-    Reader(const std::string &fileName, std::vector<std::string> &notes) : m_fileName(fileName), m_notes(notes) {}
-
-    [[nodiscard]] const std::optional<Error> &error() const { return m_error; }
-
-    void refuse(int line, const std::string &message)
-    {
-        if (!m_error)
-            m_error = Error{ErrorCode::Unreadable, place(line), message, {}};
-    }
-    void note(int line, const std::string &message) { m_notes.push_back(place(line) + ": " + message); }
-
-    // The entries of a mapping. `known` empty: any key.
-    [[nodiscard]] const YamlNode &mapping(const YamlNode &node, const std::string &what, const Names &known)
-    {
-        static const YamlNode kEmpty;
-        if (!node.isMap()) {
-            refuse(node.line, what + " must be a mapping, not " + node.words());
-            return kEmpty;
-        }
-        for (const auto &[key, value] : node.map) {
-            const bool isKnown = known.empty() || std::find(known.begin(), known.end(), key.scalar) != known.end();
-            if (!isKnown)
-                refuse(key.line, "unknown key " + key.words() + " in " + what + "; " + suggestion(key.scalar, known));
-        }
-        return node;
-    }
-
-    // The same where coreai-opt drops unknown keys.
-    [[nodiscard]] const YamlNode &looseMapping(const YamlNode &node, const std::string &what, const Names &known)
-    {
-        const YamlNode &map = mapping(node, what, {});
-        for (const auto &[key, value] : map.map)
-            if (std::find(known.begin(), known.end(), key.scalar) == known.end())
-                note(key.line,
-                     "unknown key " + key.words() + " in " + what + " is ignored; " + suggestion(key.scalar, known));
-        return map;
-    }
-
-    // A key that must be text: "0" needs its quotes.
-    std::string textKey(const YamlNode &key, const std::string &what)
-    {
-        if (auto text = key.text())
-            return *text;
-        refuse(key.line, "a key of " + what + " must be text, not " + key.words() + "; write it in quotes: \"" +
-                             key.scalar + "\"");
-        return {};
-    }
-
-    std::int64_t integer(const YamlNode &node, const std::string &what, std::int64_t lowest)
-    {
-        auto value = node.integer();
-        if (!value && node.quoted) { // pydantic reads numbers out of text
-            YamlNode plain = node;
-            plain.quoted = false;
-            value = plain.integer();
-        }
-        if (!value)
-            if (const auto number = node.number();
-                number && *number == static_cast<double>(static_cast<std::int64_t>(*number)))
-                value = static_cast<std::int64_t>(*number);
-        if (!value || *value < lowest) {
-            refuse(node.line, what + " must be a whole number" +
-                                  (lowest > INT64_MIN ? " of at least " + std::to_string(lowest) : "") + ", not " +
-                                  node.words());
-            return lowest > INT64_MIN ? lowest : 0;
-        }
-        return *value;
-    }
-
-    bool flag(const YamlNode &node, const std::string &what)
-    {
-        if (const auto value = node.flag())
-            return *value;
-        if (const auto number = node.integer(); number && (*number == 0 || *number == 1))
-            return *number == 1;
-        refuse(node.line, what + " must be true or false, not " + node.words());
-        return false;
-    }
-
-    double number(const YamlNode &node, const std::string &what)
-    {
-        if (const auto value = node.number())
-            return *value;
-        refuse(node.line, what + " must be a number, not " + node.words() +
-                              (node.quoted ? std::string() : "; write 1.0e-04 rather than 1e-4"));
-        return 0.0;
-    }
-
-    // One of the words; its position.
-    std::size_t word(const YamlNode &node, const std::string &what, const Names &words)
-    {
-        const auto it =
-            node.kind == YamlNode::Kind::Scalar ? std::find(words.begin(), words.end(), node.scalar) : words.end();
-        if (it != words.end())
-            return static_cast<std::size_t>(it - words.begin());
-        refuse(node.line,
-               what + " must be " + (words.size() == 1 ? "" : "one of ") + listed(words) + ", not " + node.words());
-        return 0;
-    }
-
-    void pattern(const YamlNode &key, const std::string &what)
-    {
-        if (auto compiled = compilePattern(key.scalar); !compiled)
-            refuse(key.line, "the key " + key.words() + " of " + what + ": " + compiled.error().message);
-    }
-
-private:
-    [[nodiscard]] std::string place(int line) const
-    {
-        return line > 0 ? m_fileName + ":" + std::to_string(line) : m_fileName;
-    }
-
-    static std::string suggestion(const std::string &key, const Names &known)
-    {
-        const auto near = nearest(key, {known.begin(), known.end()}, 1);
-        return "it takes " + listed(known) + (near.empty() ? "" : "; nearest: " + near.front());
-    }
-
-    const std::string &m_fileName;
-    std::vector<std::string> &m_notes;
-    std::optional<Error> m_error;
-};
 
 // --- specs ------------------------------------------------------------------------------------------------------
 
@@ -167,7 +24,7 @@ const Names kSpecKeys = {"dtype",
                          "float_range",
                          "scale_dtype"};
 
-ElementType readType(Reader &in, const YamlNode &node, const std::string &what)
+ElementType readType(ConfigReader &in, const YamlNode &node, const std::string &what)
 {
     const auto type = node.kind == YamlNode::Kind::Scalar ? elementTypeFromName(node.scalar) : std::nullopt;
     const bool alias = node.scalar == "float8_e4m3" || node.scalar == "float4_e2m1fn";
@@ -180,7 +37,7 @@ ElementType readType(Reader &in, const YamlNode &node, const std::string &what)
     return ElementType::Int8;
 }
 
-CoreAiGranularity readGranularity(Reader &in, const YamlNode &node)
+CoreAiGranularity readGranularity(ConfigReader &in, const YamlNode &node)
 {
     CoreAiGranularity result;
     const YamlNode &map = in.mapping(node, "granularity", {"type", "axis", "block_size"});
@@ -222,7 +79,7 @@ CoreAiGranularity readGranularity(Reader &in, const YamlNode &node)
     return result;
 }
 
-std::pair<std::optional<double>, std::optional<double>> readRange(Reader &in, const YamlNode &node)
+std::pair<std::optional<double>, std::optional<double>> readRange(ConfigReader &in, const YamlNode &node)
 {
     if (!node.isList() || node.list.size() != 2) {
         in.refuse(node.line, "float_range must be a list of two numbers or nulls, such as [null, 6.0]");
@@ -234,7 +91,9 @@ std::pair<std::optional<double>, std::optional<double>> readRange(Reader &in, co
     return {bound(node.list[0]), bound(node.list[1])};
 }
 
-CoreAiSpec readSpec(Reader &in, const YamlNode &node)
+} // namespace
+
+CoreAiSpec readCoreAiSpec(ConfigReader &in, const YamlNode &node)
 {
     CoreAiSpec spec;
     constexpr std::array kSchemes = {Scheme::Symmetric, Scheme::SymmetricWithClipping, Scheme::Affine};
@@ -271,63 +130,20 @@ CoreAiSpec readSpec(Reader &in, const YamlNode &node)
     return spec;
 }
 
-enum class KeyKind { Positions, Names };
-
-template <class Spec, class Read>
-KeyedList<std::optional<Spec>> readSpecs(Reader &in, const YamlNode &node, const std::string &what, KeyKind kind,
-                                         bool nullDeclines, const Read &read)
+namespace
 {
-    KeyedList<std::optional<Spec>> specs;
-    if (node.isNull()) {
-        if (nullDeclines)
-            specs.emplace_back("*", std::nullopt);
-        return specs;
-    }
-    std::set<std::string> seen;
-    for (const auto &[key, value] : in.mapping(node, what, {}).map) {
-        std::string name =
-            kind == KeyKind::Positions && key.integer() ? std::to_string(*key.integer()) : in.textKey(key, what);
-        if (kind == KeyKind::Positions && key.quoted && !name.empty() &&
-            name.find_first_not_of("0123456789") == std::string::npos)
-            name = std::to_string(std::stoll(name.substr(0, 9))); // "007" is position 7
-        if (!seen.insert(name).second)
-            in.refuse(key.line, "position " + name + " is given twice in " + what);
-        specs.emplace_back(std::move(name), value.isNull() ? std::nullopt : std::optional<Spec>(read(in, value)));
-    }
-    return specs;
+
+CoreAiSpecs activationSpecs(ConfigReader &in, const YamlNode &node, const std::string &what, bool nullDeclines)
+{
+    return readSpecs<CoreAiSpec>(in, node, what, KeyKind::Positions, nullDeclines, readCoreAiSpec);
 }
 
-CoreAiSpecs activationSpecs(Reader &in, const YamlNode &node, const std::string &what, bool nullDeclines)
+CoreAiSpecs stateSpecs(ConfigReader &in, const YamlNode &node, const std::string &what, bool nullDeclines)
 {
-    return readSpecs<CoreAiSpec>(in, node, what, KeyKind::Positions, nullDeclines, readSpec);
+    return readSpecs<CoreAiSpec>(in, node, what, KeyKind::Names, nullDeclines, readCoreAiSpec);
 }
 
-CoreAiSpecs stateSpecs(Reader &in, const YamlNode &node, const std::string &what, bool nullDeclines)
-{
-    return readSpecs<CoreAiSpec>(in, node, what, KeyKind::Names, nullDeclines, readSpec);
-}
-
-// Entries in order; a null entry is `declined`.
-template <class Config, class Read>
-KeyedList<Config> readKeyed(Reader &in, const YamlNode &node, const std::string &what, const Read &read)
-{
-    KeyedList<Config> list;
-    if (node.isNull())
-        return list;
-    for (const auto &[key, value] : in.mapping(node, what, {}).map) {
-        const std::string name = in.textKey(key, what);
-        if (what == "op_name_config" || what == "module_name_configs")
-            in.pattern(key, what);
-        else if (what == "module_type_configs" && name.find('.') == std::string::npos)
-            in.refuse(key.line, "module_type_configs takes full class names, such as torch.nn.modules.linear.Linear, "
-                                "not " +
-                                    key.words());
-        list.emplace_back(name, value.isNull() ? Config::declined() : read(in, value));
-    }
-    return list;
-}
-
-bool readOpSpecs(Reader &in, const std::string &key, const YamlNode &value, CoreAiOpConfig &op)
+bool readOpSpecs(ConfigReader &in, const std::string &key, const YamlNode &value, CoreAiOpConfig &op)
 {
     if (key == "op_input_spec")
         op.inputs = activationSpecs(in, value, key, true);
@@ -340,7 +156,7 @@ bool readOpSpecs(Reader &in, const std::string &key, const YamlNode &value, Core
     return true;
 }
 
-CoreAiOpConfig readOp(Reader &in, const YamlNode &node)
+CoreAiOpConfig readOp(ConfigReader &in, const YamlNode &node)
 {
     CoreAiOpConfig op;
     for (const auto &[key, value] :
@@ -349,7 +165,7 @@ CoreAiOpConfig readOp(Reader &in, const YamlNode &node)
     return op;
 }
 
-QatSchedule readSchedule(Reader &in, const YamlNode &node)
+QatSchedule readSchedule(ConfigReader &in, const YamlNode &node)
 {
     QatSchedule schedule;
     for (const auto &[key, value] :
@@ -373,7 +189,7 @@ const Names kModuleKeys = {"op_input_spec",      "op_output_spec",    "op_state_
                            "op_type_config",     "op_name_config",    "module_input_spec",
                            "module_output_spec", "module_state_spec", "qat_schedule"};
 
-CoreAiModuleConfig readModule(Reader &in, const YamlNode &node)
+CoreAiModuleConfig readModule(ConfigReader &in, const YamlNode &node)
 {
     CoreAiModuleConfig module;
     for (const auto &[key, value] : in.mapping(node, "a module's configuration", kModuleKeys).map) {
@@ -400,7 +216,7 @@ bool isActive(const CoreAiSpecs &specs)
     return std::any_of(specs.begin(), specs.end(), [](const auto &entry) { return entry.second.has_value(); });
 }
 
-CoreAiOpConfig readCache(Reader &in, const YamlNode &node)
+CoreAiOpConfig readCache(ConfigReader &in, const YamlNode &node)
 {
     CoreAiOpConfig op;
     const YamlNode *inner =
@@ -419,7 +235,7 @@ CoreAiOpConfig readCache(Reader &in, const YamlNode &node)
     return op;
 }
 
-CoreAiConfig readConfig(Reader &in, const YamlNode &node)
+CoreAiConfig readConfig(ConfigReader &in, const YamlNode &node)
 {
     CoreAiConfig config;
     for (const auto &[key, value] : in.mapping(node, "quantization_config",
@@ -455,236 +271,12 @@ CoreAiConfig readConfig(Reader &in, const YamlNode &node)
     return config;
 }
 
-// --- palettes ---------------------------------------------------------------------------------------------------
-
-void readPaletteGranularity(Reader &in, const YamlNode &node, PaletteWeightSpec &spec)
-{
-    const YamlNode &map = in.mapping(node, "granularity", {"type", "axis", "group_size"});
-    const YamlNode *type = map.find("type");
-    if (!type) {
-        in.refuse(node.line, "granularity needs its type: per_tensor or per_grouped_channel");
-        return;
-    }
-    const bool grouped = in.word(*type, "the type of granularity", {"per_tensor", "per_grouped_channel"}) == 1;
-    const YamlNode *axis = map.find("axis");
-    const YamlNode *size = map.find("group_size");
-    if (!grouped && ((axis && !axis->isNull()) || size))
-        in.refuse(node.line, "per_tensor has neither axis nor group_size");
-    if (!grouped)
-        return;
-    if (!size) {
-        in.refuse(node.line, "per_grouped_channel needs its group_size");
-        return;
-    }
-    spec.groupSize = in.integer(*size, "group_size", 1);
-    if (axis && !axis->isNull()) {
-        spec.axis = static_cast<int>(in.integer(*axis, "axis", 0));
-        if (*spec.axis > 1)
-            in.refuse(axis->line, "the axis of per_grouped_channel is 0 or 1");
-    }
-}
-
-CoreAiSpec readTableSpec(Reader &in, const YamlNode &node)
-{
-    const CoreAiSpec spec = readSpec(in, node);
-    const bool known = spec.type == ElementType::Int8 || spec.type == ElementType::UInt8 ||
-                       spec.type == ElementType::Float8E4M3 || spec.type == ElementType::Float8E5M2;
-    if (!known)
-        in.refuse(node.line, "lut_qspec takes int8, uint8, float8_e4m3fn and float8_e5m2");
-    else if (spec.granularity.kind != Granularity::PerTensor)
-        in.refuse(node.line, "lut_qspec is per_tensor");
-    else if (spec.minValue)
-        in.refuse(node.line, "lut_qspec takes qformulation zp only");
-    else if (isInteger(spec.type) && spec.powerOfTwoScale)
-        in.refuse(node.line, "lut_qspec of an integer type has no scale_dtype");
-    return spec;
-}
-
-PaletteWeightSpec readPaletteSpec(Reader &in, const YamlNode &node)
-{
-    PaletteWeightSpec spec;
-    for (const auto &[key, value] :
-         in.mapping(node, "a palette's spec",
-                    {"n_bits", "lut_qspec", "granularity", "cluster_dim", "enable_per_channel_scale",
-                     "training_strategy_spec", "sparsity_detection_threshold"})
-             .map) {
-        if (key.scalar == "n_bits") {
-            spec.bits = static_cast<int>(in.integer(value, "n_bits", 1));
-            if (!value.integer() || spec.bits > 8 || spec.bits == 5 || spec.bits == 7)
-                in.refuse(value.line, "n_bits must be 1, 2, 3, 4, 6 or 8, not " + value.words());
-        } else if (key.scalar == "lut_qspec" && !value.isNull()) {
-            spec.lut = readTableSpec(in, value);
-        } else if (key.scalar == "granularity") {
-            readPaletteGranularity(in, value, spec);
-        } else if (key.scalar == "cluster_dim") {
-            spec.clusterDim = static_cast<int>(in.integer(value, "cluster_dim", 1));
-        } else if (key.scalar == "enable_per_channel_scale") {
-            spec.perChannelScale = in.flag(value, key.scalar);
-        } else if (key.scalar == "training_strategy_spec") {
-            if (const YamlNode *type = in.mapping(value, key.scalar, {"type"}).find("type"))
-                (void)in.word(*type, "the type of training_strategy_spec", {"default"});
-        } else if (key.scalar == "sparsity_detection_threshold" && !value.isNull()) {
-            spec.sparsityThreshold = in.number(value, key.scalar);
-            if (*spec.sparsityThreshold < 0.0 || *spec.sparsityThreshold > 1.0)
-                in.refuse(value.line, "sparsity_detection_threshold lies between 0 and 1");
-        }
-    }
-    return spec;
-}
-
-PaletteSpecs paletteSpecs(Reader &in, const YamlNode &node, const std::string &what, bool nullDeclines)
-{
-    return readSpecs<PaletteWeightSpec>(in, node, what, KeyKind::Names, nullDeclines, readPaletteSpec);
-}
-
-// Activations cannot be palettized: only null, {} and null entries pass.
-bool readNoActivations(Reader &in, const std::string &key, const YamlNode &value)
-{
-    if (!key.ends_with("_input_spec") && !key.ends_with("_output_spec"))
-        return false;
-    if (value.isNull())
-        return true;
-    for (const auto &[position, spec] : in.mapping(value, key, {}).map)
-        if (!spec.isNull())
-            in.refuse(position.line, "a palettizer has only weights: " + key + " must be null");
-    return true;
-}
-
-PaletteOpConfig readPaletteOp(Reader &in, const YamlNode &node)
-{
-    PaletteOpConfig op;
-    for (const auto &[key, value] :
-         in.mapping(node, "an operator's configuration", {"op_input_spec", "op_output_spec", "op_state_spec"}).map)
-        if (!readNoActivations(in, key.scalar, value))
-            op.states = paletteSpecs(in, value, key.scalar, true);
-    return op;
-}
-
-VectorKMeans readVectorKMeans(Reader &in, const YamlNode &node)
-{
-    VectorKMeans settings;
-    for (const auto &[key, value] :
-         in.mapping(node, "vector_kmeans_config", {"n_local_trials", "n_init", "max_iter", "tol"}).map) {
-        if (key.scalar == "n_local_trials" && !value.isNull())
-            settings.localTrials = in.integer(value, key.scalar, 1);
-        else if (key.scalar == "n_init")
-            settings.runs = in.integer(value, key.scalar, 1);
-        else if (key.scalar == "max_iter")
-            settings.maxIterations = in.integer(value, key.scalar, 1);
-        else if (key.scalar == "tol")
-            settings.tolerance = in.number(value, key.scalar);
-    }
-    if (settings.tolerance < 0.0)
-        in.refuse(node.line, "tol must not be negative");
-    return settings;
-}
-
-bool hasVectors(const PaletteSpecs &specs)
-{
-    return std::any_of(specs.begin(), specs.end(),
-                       [](const auto &entry) { return entry.second && entry.second->clusterDim > 1; });
-}
-
-void checkVectors(Reader &in, const YamlNode &node, const PaletteModuleConfig &module)
-{
-    if (module.fast && hasVectors(module.op.states))
-        in.refuse(node.line, "cluster_dim above 1 needs enable_fast_kmeans_mode: false");
-    const auto among = [](const KeyedList<PaletteOpConfig> &list) {
-        return std::any_of(list.begin(), list.end(), [](const auto &entry) { return hasVectors(entry.second.states); });
-    };
-    if (module.vectorKMeans && !hasVectors(module.op.states) && !hasVectors(module.moduleStates) &&
-        !among(module.opTypes) && !among(module.opNames))
-        in.refuse(node.line, "vector_kmeans_config needs a spec with cluster_dim above 1");
-}
-
-const Names kPaletteModuleKeys = {"op_input_spec",      "op_output_spec",    "op_state_spec",
-                                  "op_type_config",     "op_name_config",    "module_input_spec",
-                                  "module_output_spec", "module_state_spec", "enable_fast_kmeans_mode",
-                                  "rounding_precision", "pat_schedule",      "vector_kmeans_config"};
-
-PaletteModuleConfig readPaletteModule(Reader &in, const YamlNode &node)
-{
-    PaletteModuleConfig module;
-    for (const auto &[key, value] : in.mapping(node, "a module's configuration", kPaletteModuleKeys).map) {
-        if (readNoActivations(in, key.scalar, value))
-            continue;
-        if (key.scalar == "op_state_spec") {
-            module.op.states = paletteSpecs(in, value, key.scalar, true);
-        } else if (key.scalar == "op_type_config") {
-            module.opTypes = readKeyed<PaletteOpConfig>(in, value, key.scalar, readPaletteOp);
-        } else if (key.scalar == "op_name_config") {
-            module.opNames = readKeyed<PaletteOpConfig>(in, value, key.scalar, readPaletteOp);
-        } else if (key.scalar == "module_state_spec") {
-            module.moduleStates = paletteSpecs(in, value, key.scalar, false);
-        } else if (key.scalar == "enable_fast_kmeans_mode") {
-            module.fast = in.flag(value, key.scalar);
-        } else if (key.scalar == "rounding_precision") {
-            module.roundingPrecision = in.integer(value, key.scalar, 1);
-        } else if (key.scalar == "pat_schedule" && !value.isNull()) {
-            const YamlNode *step =
-                in.looseMapping(value, key.scalar, {"enable_fake_palettize"}).find("enable_fake_palettize");
-            module.enableFakePalettize = step ? in.integer(*step, "enable_fake_palettize", 0) : 0;
-        } else if (key.scalar == "vector_kmeans_config" && !value.isNull()) {
-            module.vectorKMeans = readVectorKMeans(in, value);
-        }
-    }
-    checkVectors(in, node, module);
-    return module;
-}
-
-PaletteConfig readPalettes(Reader &in, const YamlNode &node)
-{
-    PaletteConfig config;
-    for (const auto &[key, value] : in.mapping(node, "kmeans_palettization_config",
-                                               {"global_config", "module_type_configs", "module_name_configs"})
-                                        .map) {
-        if (key.scalar == "global_config") {
-            config.global = value.isNull() ? PaletteModuleConfig::declined() : readPaletteModule(in, value);
-            if (!config.global.moduleStates.empty())
-                in.refuse(key.line, "global_config takes no module_state_spec; put it under module_name_configs or "
-                                    "module_type_configs");
-        } else if (key.scalar == "module_type_configs") {
-            config.moduleTypes = readKeyed<PaletteModuleConfig>(in, value, key.scalar, readPaletteModule);
-        } else if (key.scalar == "module_name_configs") {
-            config.moduleNames = readKeyed<PaletteModuleConfig>(in, value, key.scalar, readPaletteModule);
-        }
-    }
-    return config;
-}
-
-template <class Config>
-Result<Config> parseFile(std::string_view text, const std::string &fileName, std::vector<std::string> &notes,
-                         const std::string &configKey, const std::string &specKey,
-                         const std::function<Config(Reader &, const YamlNode &)> &read)
-{
-    const auto document = parseYaml(text, fileName);
-    if (!document)
-        return tl::unexpected(document.error());
-    if (document->isNull())
-        return fail(ErrorCode::Unreadable, fileName, "is empty; it needs the key " + configKey);
-    Reader in(fileName, notes);
-    const YamlNode *body = in.mapping(*document, "the file", {specKey, configKey}).find(configKey);
-    if (!body)
-        in.refuse(document->line, "the file needs the key " + configKey);
-    Config config = body ? read(in, *body) : Config{};
-    if (in.error())
-        return tl::unexpected(*in.error());
-    return config;
-}
-
 } // namespace
 
 Result<CoreAiConfig> parseCoreAiConfig(std::string_view text, const std::string &fileName,
                                        std::vector<std::string> &notes)
 {
     return parseFile<CoreAiConfig>(text, fileName, notes, "quantization_config", "quantization_spec", readConfig);
-}
-
-Result<PaletteConfig> parsePaletteConfig(std::string_view text, const std::string &fileName,
-                                         std::vector<std::string> &notes)
-{
-    return parseFile<PaletteConfig>(text, fileName, notes, "kmeans_palettization_config", "palettization_spec",
-                                    readPalettes);
 }
 
 } // namespace dblame
