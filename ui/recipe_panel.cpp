@@ -3,14 +3,15 @@
 
 #include <algorithm>
 
+#include <QComboBox>
 #include <QFont>
 #include <QFrame>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
-#include <QSplitter>
 #include <QStackedLayout>
+#include <QStackedWidget>
 #include <QStandardItemModel>
 #include <QTableView>
 
@@ -77,11 +78,14 @@ RecipePanel::RecipePanel(QWidget *parent)
       m_calibration(makeTable(m_calibrationModel, tr("Calibration per site"))), m_title(new ElidingLabel),
       m_summary(new ElidingLabel), m_warning(new QLabel), m_banner(new QFrame),
       m_change(new QPushButton(tr("Another recipe…"))), m_export(new QPushButton(tr("Export recipe…"))),
-      m_stack(new QStackedLayout)
+      m_which(new QComboBox), m_tables(new QStackedWidget), m_stack(new QStackedLayout)
 {
     m_factModel->setHorizontalHeaderLabels({tr("Fact"), tr("Where"), tr("Value")});
-    m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Batches"), tr("Observed"), tr("Grid"), tr("Clipped"),
-                                                   tr("Unused"), tr("Evaluation"), tr("Drift")});
+    m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Drift"), tr("Observed"), tr("Evaluation"),
+                                                   tr("Grid"), tr("Clipped"), tr("Unused"), tr("Batches")});
+    for (int column = 0; column < FactColumns; ++column)
+        m_factModel->setHeaderData(column, Qt::Horizontal, int(Qt::AlignLeft | Qt::AlignVCenter),
+                                   Qt::TextAlignmentRole);
     for (int column = 0; column < ColumnCount; ++column)
         m_calibrationModel->setHeaderData(column, Qt::Horizontal,
                                           int((column == Site ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter),
@@ -98,19 +102,19 @@ RecipePanel::RecipePanel(QWidget *parent)
                     m_selection->setCurrent(row.row);
             });
 
-    auto *tables = new QSplitter(Qt::Horizontal);
-    tables->addWidget(m_facts);
-    tables->addWidget(m_calibration);
-    tables->setStretchFactor(0, 2);
-    tables->setStretchFactor(1, 3);
-    tables->setChildrenCollapsible(false);
+    // One at a time: beside each other neither has room for its last columns.
+    m_tables->addWidget(m_calibration);
+    m_tables->addWidget(m_facts);
+    m_which->addItems({tr("Calibration"), tr("Facts")});
+    m_which->setAccessibleName(tr("What the table shows"));
+    connect(m_which, &QComboBox::currentIndexChanged, m_tables, &QStackedWidget::setCurrentIndex);
     auto *made = new QWidget;
     auto *layout = new QVBoxLayout(made);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(0);
     layout->addWidget(buildHead());
     layout->addWidget(m_banner);
-    layout->addWidget(tables, 1);
+    layout->addWidget(m_tables, 1);
 
     auto *none = new QWidget;
     auto *words = new QLabel(tr("The candidate comes from a file. A recipe can make one of the reference."));
@@ -138,6 +142,7 @@ QWidget *RecipePanel::buildHead()
     auto *head = new QWidget;
     auto *layout = new QHBoxLayout(head);
     layout->setContentsMargins(14, 6, 14, 6);
+    layout->addWidget(m_which);
     layout->addWidget(m_title);
     layout->addWidget(m_summary, 1);
     layout->addWidget(m_change);
@@ -206,18 +211,16 @@ void RecipePanel::showCalibration()
         QString drift = row.drift ? share(row.drift) : QString();
         if (row.drifts())
             drift = tr("leaves it, %1").arg(drift);
+        const QString observed = row.dynamic ? tr("from each tensor")
+                                 : seen      ? range(row.seen.lowest, row.seen.highest)
+                                             : tr("nothing");
+        const QString evaluated = row.evaluationLow ? range(*row.evaluationLow, *row.evaluationHigh) : QString();
         m_calibrationModel->appendRow(
-            {cell(row.site), cell(seen ? QString::number(row.seen.batches) : QString(), true),
-             cell(row.dynamic ? tr("from each tensor")
-                  : seen      ? range(row.seen.lowest, row.seen.highest)
-                              : tr("nothing"),
-                  true),
+            {cell(row.site), cell(drift, true, row.drifts()), cell(observed, true), cell(evaluated, true),
              cell(seen ? range(row.seen.low, row.seen.high) : QString(), true), cell(share(row.seen.clipped), true),
-             cell(share(row.seen.unused), true),
-             cell(row.evaluationLow ? range(*row.evaluationLow, *row.evaluationHigh) : QString(), true),
-             cell(drift, true, row.drifts())});
+             cell(share(row.seen.unused), true), cell(seen ? QString::number(row.seen.batches) : QString(), true)});
     }
-    for (int column = 0; column < Drift; ++column)
+    for (int column = 0; column < Batches; ++column)
         m_calibration->resizeColumnToContents(column);
     m_calibration->setColumnWidth(Site, std::min(m_calibration->columnWidth(Site), 240));
     const auto drifting = std::count_if(m_rows.begin(), m_rows.end(), [](const auto &row) { return row.drifts(); });
@@ -228,7 +231,8 @@ void RecipePanel::showCalibration()
                                 .arg(made.quantized.calibrationBatches)
                           : tr("nothing to calibrate");
     if (drifting > 0)
-        summary += tr(" · the run leaves the calibrated range at %1 of %2 sites").arg(drifting).arg(m_rows.size());
+        summary.prepend(
+            tr("the run leaves the calibrated range at %1 of %2 sites · ").arg(drifting).arg(m_rows.size()));
     m_summary->setText(summary);
 }
 

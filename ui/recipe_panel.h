@@ -11,10 +11,12 @@
 #include "ui/open_pair.h"
 #include "ui/recipe_rows.h"
 
+class QComboBox;
 class QFrame;
 class QLabel;
 class QPushButton;
 class QStackedLayout;
+class QStackedWidget;
 class QStandardItemModel;
 class QTableView;
 
@@ -28,7 +30,7 @@ class RecipePanel : public QWidget
     Q_OBJECT
 public:
     enum FactColumn { What, Where, Value, FactColumns };
-    enum Column { Site, Batches, Seen, Grid, Clipped, Unused, Evaluation, Drift, ColumnCount };
+    enum Column { Site, Drift, Seen, Evaluation, Grid, Clipped, Unused, Batches, ColumnCount };
 
     explicit RecipePanel(QWidget *parent = nullptr);
 
@@ -61,6 +63,8 @@ private:
     QLabel *m_title, *m_summary, *m_warning;
     QFrame *m_banner;
     QPushButton *m_change, *m_export;
+    QComboBox *m_which; // calibration or facts
+    QStackedWidget *m_tables;
     QStackedLayout *m_stack;
 };
 

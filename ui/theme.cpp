@@ -243,6 +243,9 @@ QTreeView::item, QListView::item { min-height: 22px; padding: 0 2px; }
 QAbstractItemView::item:hover { background: %base%; }
 QAbstractItemView::item:selected { background: %selection%; color: %text%; }
 QAbstractItemView::item:focus { border: 1px solid %blue%; }
+QRadioButton::indicator { width: 13px; height: 13px; border: 1px solid %mute%; border-radius: 7px; background: %base%; }
+QRadioButton::indicator:checked { background: %blue%; border: 1px solid %blue%; }
+QRadioButton::indicator:focus, QRadioButton:focus::indicator { border-color: %text%; }
 QTreeView::indicator, QCheckBox::indicator { width: 13px; height: 13px; border: 1px solid %mute%; border-radius: 3px;
   background: %panel%; }
 QTreeView::indicator:checked, QCheckBox::indicator:checked { background: %blue%; border-color: %blue%;
