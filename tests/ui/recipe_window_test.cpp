@@ -4,6 +4,9 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QLabel>
 #include <QListWidget>
 #include <QMenu>
@@ -439,6 +442,22 @@ TEST_F(RecipeWindow, TheDialogComparesWithThePresentRecipe)
     EXPECT_EQ(dialog->findChild<QListWidget *>("preview")->count(),
               static_cast<int>(diff.changes.size() + diff.notes.size()));
     EXPECT_EQ(engine.quantizations, 1); // nothing was made for it
+}
+
+TEST_F(RecipeWindow, AReportNamesRecipeAndCalibrationAndItsWarnings)
+{
+    const QTemporaryDir folder;
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    ASSERT_TRUE(window->exportReportTo(folder.filePath("r.json")));
+    QFile file(folder.filePath("r.json"));
+    ASSERT_TRUE(file.open(QIODevice::ReadOnly));
+    const QJsonObject report = QJsonDocument::fromJson(file.readAll()).object();
+    EXPECT_EQ(report.value("recipe").toObject().value("title").toString(), "xnnpack-static");
+    EXPECT_EQ(parseRecipe(report.value("recipe").toObject().value("text").toString().toStdString(), "r").value(),
+              presetRecipe("xnnpack-static").value());
+    EXPECT_EQ(report.value("inputs").toObject().value("calibration").toString(), "/models/calib.pt");
+    EXPECT_TRUE(report.value("warnings").toArray().contains("one warning of the quantizer"));
 }
 
 } // namespace
