@@ -262,7 +262,7 @@ Report ReportMaker::make() const
     report.skipped = m_run.skipped;
     report.changed = m_run.changed;
     const InputsInfo &inputs = m_run.inputs;
-    report.inputs = {inputs.source, inputs.batches, inputs.samples, inputs.sha256, inputs.random};
+    report.inputs = {inputs.source, inputs.batches, inputs.samples, inputs.sha256, inputs.random, {}};
     report.signal = m_run.signal == Signal::Candidate ? "candidate" : "reference";
     for (std::size_t i = 0; i < m_alignment.pairs.size(); ++i)
         report.rows.push_back(row(i));
