@@ -35,6 +35,8 @@ namespace
 
 using Kernel = std::function<at::Tensor(const at::Tensor &)>;
 
+constexpr int kNormEpsDefect = 2; // docs/quantization.md
+
 double decibels(double signal, double error)
 {
     return error == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(signal / error);
@@ -375,7 +377,9 @@ Result<QuantizedModel> placeAndCalibrate(const FloatForm &form, Placement placem
     RewriteNotes notes = form.notes;
     const std::shared_ptr<LoadedModel> model = insertSites(form, result.placement, flow, notes, result.siteOfPlaced);
     model->m_info.format = "float model with the recipe " + flow.name;
-    const std::vector<DefectNote> placed = std::exchange(result.placement.defects, std::move(notes.defects));
+    std::vector<DefectNote> placed = std::exchange(result.placement.defects, std::move(notes.defects));
+    if (flow.rewriteNorms) // said of each norm by the rewrite itself
+        std::erase_if(placed, [](const DefectNote &note) { return note.defect == kNormEpsDefect; });
     result.placement.defects.insert(result.placement.defects.end(), placed.begin(), placed.end());
     result.warnings = std::move(notes.warnings);
 

@@ -113,7 +113,9 @@ TEST(QuantizedDefects, AreNamedWithTheirNumber)
 {
     const Made made = make("coreai_bn_eps", "float.pt2", presetRecipe("coreai-w8a8").value());
     const auto &defects = made.quantized.placement.defects;
-    const auto found = std::find_if(defects.begin(), defects.end(), [](const DefectNote &d) { return d.defect == 2; });
+    const auto eps = [](const DefectNote &d) { return d.defect == 2; };
+    EXPECT_EQ(std::count_if(defects.begin(), defects.end(), eps), 1); // one norm
+    const auto found = std::find_if(defects.begin(), defects.end(), eps);
     ASSERT_NE(found, defects.end());
     EXPECT_THAT(found->text, HasSubstr("eps 1e-05 is used where the model has 0.001"));
 }
