@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "core/graph_edit.h"
+
 namespace dblame
 {
 
@@ -12,31 +14,6 @@ namespace
 {
 
 constexpr std::string_view kWrapper = "higher_order.wrap_with_set_grad_enabled";
-
-// Applies `f` to every value an argument names, in place.
-template <class F>
-void rename(Argument &argument, const F &f)
-{
-    if (auto *one = std::get_if<ValueId>(&argument)) {
-        *one = f(*one);
-    } else if (auto *list = std::get_if<ValueListArg>(&argument)) {
-        for (auto &v : list->values)
-            if (v)
-                v = f(*v);
-    } else if (auto *nested = std::get_if<NestedValueListArg>(&argument)) {
-        for (auto &inner : nested->values)
-            for (ValueId &v : inner)
-                v = f(v);
-    } else if (auto *ints = std::get_if<IntListArg>(&argument)) {
-        for (auto &v : ints->values)
-            if (auto *id = std::get_if<ValueId>(&v))
-                *id = f(*id);
-    } else if (auto *bools = std::get_if<BoolListArg>(&argument)) {
-        for (auto &v : bools->values)
-            if (auto *id = std::get_if<ValueId>(&v))
-                *id = f(*id);
-    }
-}
 
 template <class F>
 void renameOutputs(Node &node, const F &f)
@@ -88,7 +65,7 @@ private:
     void place(Node node, std::size_t origin)
     {
         for (NamedArgument &input : node.inputs)
-            rename(input.value, [this](ValueId v) { return replaced(v); });
+            mapValues(input.value, [this](ValueId v) { return replaced(v); });
         const auto *body = node.target == kWrapper && node.inputs.size() >= 2
                                ? std::get_if<SubgraphArg>(&node.inputs[1].value)
                                : nullptr;
@@ -154,7 +131,7 @@ private:
         };
         for (Node node : std::move(body.nodes)) {
             for (NamedArgument &input : node.inputs) {
-                rename(input.value, toOuter);
+                mapValues(input.value, toOuter);
                 if (auto *graph = std::get_if<SubgraphArg>(&input.value))
                     graph->index += subgraphBase;
             }
