@@ -203,9 +203,10 @@ void addRecipeWarnings(const QuantizedModel &quantized, std::vector<std::string>
 {
     warnings.insert(warnings.end(), quantized.warnings.begin(), quantized.warnings.end());
     warnings.insert(warnings.end(), quantized.placement.warnings.begin(), quantized.placement.warnings.end());
-    for (const std::string &defect : factsOf(quantized).defects)
+    const RecipeFacts facts = factsOf(quantized);
+    for (const std::string &defect : facts.defects)
         warnings.push_back("known " + defect);
-    for (const FloatOperator &left : factsOf(quantized).leftFloat)
+    for (const FloatOperator &left : facts.leftFloat)
         warnings.push_back((left.module.empty() ? left.node : left.module) + " stays float: " + left.reason);
 }
 

@@ -85,8 +85,7 @@ int runPlan(const PlanOptions &options, std::stop_token stop)
     std::string text;
     if (placed.size() == 1) {
         text = sitesText(placed[0]) + "\n" + factsText(placed[0]);
-    } else if (placed[0].annotated->graph().nodes.size() != placed[1].annotated->graph().nodes.size()) {
-        // One folds the norms and the other does not: sites are compared by their names.
+    } else if (!sameIds(placed[0].annotated->graph(), placed[1].annotated->graph())) {
         text = "the two recipes rewrite the float model in different ways; each on its own:\n\n" +
                recipes->at(0).title() + "\n" + sitesText(placed[0]) + "\n" + recipes->at(1).title() + "\n" +
                sitesText(placed[1]);

@@ -151,6 +151,13 @@ const char *siteChangeName(SiteChange change)
     return "";
 }
 
+bool sameIds(const Graph &a, const Graph &b)
+{
+    const auto sameName = [](const auto &x, const auto &y) { return x.name == y.name; };
+    return std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(), sameName) &&
+           std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(), sameName);
+}
+
 PlacementDiff comparePlacements(const Graph &graph, const Placement &before, const Placement &after)
 {
     PlacementDiff diff;

@@ -29,6 +29,10 @@ struct PlacementDiff {
     [[nodiscard]] bool empty() const { return changes.empty(); }
 };
 
+// Both graphs have the same nodes and values under the same ids, so that placements on them can be compared: recipes
+// that rewrite a model in different ways (norms folded, numbers lifted into buffers) do not.
+[[nodiscard]] bool sameIds(const Graph &a, const Graph &b);
+
 // Sites are paired by what they are: tensor, role, readers' owner, place in a chain; ids may differ where one placement
 // has two sites in a module and the other one.
 [[nodiscard]] PlacementDiff comparePlacements(const Graph &graph, const Placement &before, const Placement &after);

@@ -76,7 +76,6 @@ struct Recipe {
                                          std::vector<std::string> *notes = nullptr);
 // parseRecipe(recipeText(r)) == r.
 [[nodiscard]] std::string recipeText(const Recipe &recipe);
-// A preset's name, or else a file's text: what the command line's --preset and --recipe resolve to.
 
 // What an observer of this recipe does where nothing else is said: the base of an override's spec.
 [[nodiscard]] TensorSpec baseSpec(const Recipe &recipe, bool weight);
@@ -84,8 +83,9 @@ struct Recipe {
 // Operators of a planned graph that a selector names (facets aside). Usage: nothing matches, with the nearest names.
 [[nodiscard]] Result<std::vector<NodeId>> selectNodes(const Selector &selector, const Graph &graph);
 
-// Sites of the recipe on the graph that its quantizer annotates (core/float_rewrite.h: norms folded and scalars lifted
-// for xnnpack-static, xnnpack-dynamic and x86; as exported for the others). Overrides that change nothing are warnings.
+// Sites of the recipe on the graph that its quantizer annotates (core/float_rewrite.h: norms folded for the
+// XNNPACK and x86 presets, numbers lifted for XNNPACK alone; as exported for the others). Overrides that change nothing
+// are warnings.
 [[nodiscard]] Result<Placement> placeRecipe(const Graph &graph, const Recipe &recipe);
 
 // "Float here" for operators on a placement: weights and results of theirs lose their sites, their inputs bypass them.

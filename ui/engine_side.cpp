@@ -200,7 +200,7 @@ Result<RecipePreview> EngineSide::preview(const Recipe &recipe)
         const QuantizedModel &now = m_open.made.candidate->quantized;
         preview.sitesBefore = static_cast<int>(now.placement.sites.size());
         const Graph &graph = now.annotated->graph();
-        if (graph.nodes.size() == placed->annotated->graph().nodes.size())
+        if (sameIds(graph, placed->annotated->graph()))
             preview.diff = comparePlacements(graph, now.placement, placed->placement);
     }
     return preview;
