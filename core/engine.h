@@ -109,10 +109,15 @@ public:
                                                           std::stop_token stop) = 0;
     // The recipe's sites without their numbers: nothing runs. `model` of the result is null.
     [[nodiscard]] virtual Result<QuantizedModel> place(std::shared_ptr<const Model> model, const Recipe &recipe) = 0;
+    // `before`: a comparison of the same reference on the same inputs. Where its candidate and this one compute the
+    // same values in the same way (two recipes for one model), figures and activations are taken over from its last
+    // run, and the first run here recomputes what is downstream of the difference. Null, or nothing in common: all is
+    // computed.
     [[nodiscard]] virtual Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
                                                                       std::shared_ptr<const Model> candidate,
                                                                       std::shared_ptr<const InputSet> inputs,
-                                                                      const std::vector<HandPair> &hand = {}) = 0;
+                                                                      const std::vector<HandPair> &hand = {},
+                                                                      Comparison *before = nullptr) = 0;
 };
 
 // Opens libdblame_engine (from `folder`, or by the program's run path) once per process; the same engine afterwards.

@@ -19,6 +19,10 @@ struct QuantizeOptions {
     int threads = 0;               // 0: EngineInfo::defaultThreads
     std::int64_t limitBatches = 0; // of the calibration; 0: all
     bool weightsOnly = false;      // leave the activations' observers empty: for what needs no inputs
+    // Observers that saw the same values before, under the same spec, need not see them again: their results are kept
+    // by content.
+    bool reuse = true;
+    std::string cacheFolder; // from one process to the next; empty: in memory only
 };
 
 // What an observer saw during calibration.
@@ -49,6 +53,7 @@ struct QuantizedModel {
     std::vector<WeightError> weightErrors;  // per weight site, in execution order
     std::vector<std::string> warnings;
     std::int64_t calibrationBatches = 0;
+    int observersKnown = 0; // of `observed`: taken from an earlier calibration on the same data
 };
 
 } // namespace dblame

@@ -155,7 +155,7 @@ Result<Opened> EngineSide::open(const OpenRequest &request, const Progress &prog
         pair->made = next.made.candidate;
         pair->candidate = pair->made->quantized.model;
     }
-    if (auto aligned = alignPair(engine, request, next, *pair); !aligned)
+    if (auto aligned = alignPair(engine, request, m_open.comparison.get(), next, *pair); !aligned)
         return tl::unexpected(aligned.error());
     opened.runnable = next.comparison != nullptr;
     m_open.comparison.reset();
@@ -164,12 +164,14 @@ Result<Opened> EngineSide::open(const OpenRequest &request, const Progress &prog
     return opened;
 }
 
-Result<void> EngineSide::alignPair(Engine &engine, const OpenRequest &request, State &next, OpenPair &pair)
+Result<void> EngineSide::alignPair(Engine &engine, const OpenRequest &request, Comparison *before, State &next,
+                                   OpenPair &pair)
 {
     if (!pair.candidate)
         return {};
     if (pair.reference && next.inputs.set) {
-        auto comparison = engine.compare(pair.reference, pair.candidate, next.inputs.set, request.hand);
+        auto comparison =
+            engine.compare(pair.reference, pair.candidate, next.inputs.set, request.hand, before);
         if (!comparison)
             return tl::unexpected(comparison.error());
         next.comparison = std::move(*comparison);

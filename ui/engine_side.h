@@ -105,9 +105,10 @@ private:
     // `next` has the reference, and the inputs if there are any.
     [[nodiscard]] Result<Made> make(Engine &engine, const RecipeRequest &request, State &next, const Progress &progress,
                                     std::stop_token stop) const;
-    // Fills the pair's sites and alignment, and `next.comparison` where there are inputs.
-    [[nodiscard]] static Result<void> alignPair(Engine &engine, const OpenRequest &request, State &next,
-                                                OpenPair &pair);
+    // Fills the pair's sites and alignment, and `next.comparison` where there are inputs. `before`: what is open, for
+    // what it has in common with the new one; may be null.
+    [[nodiscard]] static Result<void> alignPair(Engine &engine, const OpenRequest &request, Comparison *before,
+                                                State &next, OpenPair &pair);
     [[nodiscard]] Result<OpenModel> openModel(Engine &engine, const std::string &path, const OpenModel &before,
                                               const Progress &progress, std::stop_token stop) const;
 

@@ -41,7 +41,9 @@ Result<Plan> PairComparison::plan(const EditSet &edits)
     const c10::InferenceMode guard;
     Plan plan = m_planner.plan(edits);
     const Variant next = variant(edits);
-    const auto dirty = dirtyValues(m_last ? m_last->variant : variant({}), next);
+    auto dirty = dirtyValues(m_last ? m_last->variant : variant({}), next);
+    for (std::size_t v = 0; m_pending && v < dirty.size(); ++v)
+        dirty[v] |= m_pending->values[v];
     plan.nodesTotal = static_cast<int>(m_candidate->graph().nodes.size());
     for (const Node &node : m_candidate->graph().nodes) {
         const auto outputs = node.outputValues();
@@ -257,10 +259,13 @@ try {
     std::vector<char> dirty;
     if (incremental)
         dirty = dirtyValues(m_last->variant, next);
+    const Pending *pending = incremental && m_pending ? &*m_pending : nullptr;
+    for (std::size_t v = 0; pending && v < dirty.size(); ++v)
+        dirty[v] |= pending->values[v];
     Pass pass;
     for (std::size_t i = 0; i < m_alignment.pairs.size(); ++i) {
         const RowValues values = valuesOf(PairId(i), *next.program);
-        if (incremental) {
+        if (incremental && !(pending && pending->rows[i])) {
             const auto changed = [&](ValueId v) {
                 if (!v.valid())
                     return false;
@@ -322,6 +327,7 @@ try {
     finish(finished.report, edits, options);
     finished.report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
     m_last = std::move(finished);
+    m_pending.reset();
     return m_last->report;
 } catch (const c10::Error &error) {
     return fail(ErrorCode::Internal, m_candidate->info().path, error.what_without_backtrace(), error.what());
@@ -332,7 +338,7 @@ try {
 Result<NodeReport> PairComparison::detail(PairId row, std::stop_token stop)
 try {
     const c10::InferenceMode guard;
-    if (!m_last)
+    if (!m_last || m_pending)
         return fail(ErrorCode::Usage, {}, "run the comparison first");
     if (auto unchanged = filesUnchanged(); !unchanged)
         return tl::unexpected(unchanged.error());
@@ -360,9 +366,12 @@ try {
 std::unique_ptr<Comparison> makeComparison(std::shared_ptr<const LoadedModel> reference,
                                            std::shared_ptr<const LoadedModel> candidate,
                                            std::shared_ptr<const LoadedInputs> inputs,
-                                           const std::vector<HandPair> &hand)
+                                           const std::vector<HandPair> &hand, Comparison *before)
 {
-    return std::make_unique<PairComparison>(std::move(reference), std::move(candidate), std::move(inputs), hand);
+    auto made = std::make_unique<PairComparison>(std::move(reference), std::move(candidate), std::move(inputs), hand);
+    if (const auto *pair = dynamic_cast<const PairComparison *>(before))
+        made->adopt(*pair);
+    return made;
 }
 
 } // namespace dblame

@@ -14,7 +14,7 @@ namespace dblame
 [[nodiscard]] std::unique_ptr<Comparison> makeComparison(std::shared_ptr<const LoadedModel> reference,
                                                          std::shared_ptr<const LoadedModel> candidate,
                                                          std::shared_ptr<const LoadedInputs> inputs,
-                                                         const std::vector<HandPair> &hand);
+                                                         const std::vector<HandPair> &hand, Comparison *before);
 
 // Physical cores, at most 8: the default thread count of a comparison.
 [[nodiscard]] int defaultThreadCount();

@@ -12,6 +12,7 @@
 #include <torch/version.h>
 
 #include "core/engine/allocator.h"
+#include "core/engine/calibration_cache.h"
 #include "core/engine/comparison.h"
 #include "core/engine/program.h"
 #include "core/engine/quantized_model.h"
@@ -102,7 +103,8 @@ public:
     {
         return guarded(model->info().path, [&] {
             return quantizeModel(std::dynamic_pointer_cast<const LoadedModel>(model), recipe,
-                                 dynamic_cast<const LoadedInputs *>(calibration.get()), options, progress, stop);
+                                 dynamic_cast<const LoadedInputs *>(calibration.get()), options, m_calibrations,
+                                 progress, stop);
         });
     }
 
@@ -115,15 +117,18 @@ public:
     Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
                                                 std::shared_ptr<const Model> candidate,
                                                 std::shared_ptr<const InputSet> inputs,
-                                                const std::vector<HandPair> &hand) override
+                                                const std::vector<HandPair> &hand, Comparison *before) override
     {
         const std::string where = candidate->info().path;
         return guarded(where, [&]() -> Result<std::unique_ptr<Comparison>> {
             return makeComparison(std::dynamic_pointer_cast<const LoadedModel>(reference),
                                   std::dynamic_pointer_cast<const LoadedModel>(candidate),
-                                  std::dynamic_pointer_cast<const LoadedInputs>(inputs), hand);
+                                  std::dynamic_pointer_cast<const LoadedInputs>(inputs), hand, before);
         });
     }
+
+private:
+    CalibrationCache m_calibrations;
 };
 
 } // namespace

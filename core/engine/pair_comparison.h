@@ -14,6 +14,7 @@
 #include "core/engine/lockstep.h"
 #include "core/engine/row_figures.h"
 #include "core/engine/site_plan.h"
+#include "core/engine/value_keys.h"
 
 namespace dblame
 {
@@ -39,6 +40,9 @@ public:
                           std::stop_token stop) override;
     Result<NodeReport> detail(PairId row, std::stop_token stop) override;
 
+    // Before the first run: takes over what the last run of `before` has in common with this candidate.
+    void adopt(const PairComparison &before);
+
 private:
     // The candidate under some edits.
     struct Variant {
@@ -62,6 +66,12 @@ private:
         std::vector<std::vector<std::pair<ValueId, c10::IValue>>> freshRef, freshCand; // per batch
     };
 
+    // What a comparison before this one could not give.
+    struct Pending {
+        std::vector<char> values; // of the candidate
+        std::vector<char> rows;
+    };
+
     Variant variant(const EditSet &edits) const
     {
         Variant result;
@@ -70,6 +80,11 @@ private:
         return result;
     }
 
+    // Keys of the candidate's values where a recipe made it.
+    [[nodiscard]] std::vector<ValueKey> keys() const;
+    [[nodiscard]] std::vector<ValueId> sameValues(const PairComparison &before) const;
+    [[nodiscard]] std::optional<NodeReport> sameRow(PairId id, const PairComparison &before,
+                                                    const std::vector<ValueId> &same) const;
     std::vector<char> dirtyValues(const Variant &before, const Variant &after) const;
     RowValues valuesOf(PairId id, const Program &program) const;
     // Fails when stopped, or when a file changed under it.
@@ -96,6 +111,7 @@ private:
     std::shared_ptr<const Program> m_refProgram, m_candProgram;
     const Rewiring m_noRewiring;
     std::optional<Finished> m_last;
+    std::optional<Pending> m_pending; // m_last was taken over, and has not been completed by a run yet
 };
 
 } // namespace dblame

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/engine/quantized_form.h"
+#include "core/engine/value_keys.h"
 #include "core/graph_query.h"
 #include "core/site_ownership.h"
 
@@ -38,12 +39,21 @@ QuantSpec specOfSite(const TensorSpec &spec)
     return result;
 }
 
+// Of the float model's file, and of how it was rewritten: what stored tensors of equal names have in common.
+std::string originOf(const LoadedModel &model, const QuantizerFlow &flow)
+{
+    Digest digest("float form");
+    digest.text(model.info().sha256).text(model.info().program);
+    digest.number(flow.foldNorms ? 1 : 0).number(flow.liftScalars ? 1 : 0).number(flow.rewriteNorms ? 1 : 0);
+    return digest.number(flow.corrected ? 1 : 0).key();
+}
+
 // Puts the sites of a placement into the graph.
 class SiteBuilder
 {
 public:
     SiteBuilder(const FloatForm &form, const Placement &placement, const QuantizerFlow &flow, RewriteNotes &notes)
-        : m_float(*form.model), m_placement(placement), m_edit(form.model->graph())
+        : m_float(*form.model), m_placement(placement), m_origin(originOf(m_float, flow)), m_edit(form.model->graph())
     {
         if (flow.rewriteNorms)
             m_scaled = rewriteConvNorms(m_edit, flow.corrected, notes);
@@ -66,6 +76,7 @@ public:
             siteOfPlaced.push_back(table.siteOfResult(result));
         auto planned = std::make_shared<PlannedSites>();
         planned->table = std::move(table);
+        planned->origin = m_origin;
         model->m_planned = std::move(planned);
         return model;
     }
@@ -131,6 +142,7 @@ private:
 
     const LoadedModel &m_float;
     const Placement &m_placement;
+    std::string m_origin;
     GraphEdit m_edit;
     std::unordered_map<NodeId, ValueId> m_scaled;
     std::vector<ValueId> m_results, m_sources; // per placed site

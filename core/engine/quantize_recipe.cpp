@@ -77,13 +77,13 @@ Result<Placed> place(const std::shared_ptr<const LoadedModel> &model, const Reci
 
 Result<QuantizedModel> quantizeModel(const std::shared_ptr<const LoadedModel> &model, const Recipe &recipe,
                                      const LoadedInputs *calibration, const QuantizeOptions &options,
-                                     const Progress &progress, const std::stop_token &stop)
+                                     CalibrationCache &cache, const Progress &progress, const std::stop_token &stop)
 {
     auto placed = place(model, recipe);
     if (!placed)
         return tl::unexpected<Error>(placed.error());
-    return placeAndCalibrate(placed->form, std::move(placed->placement), placed->flow, calibration, options, progress,
-                             stop);
+    return placeAndCalibrate(placed->form, std::move(placed->placement), placed->flow, calibration, options, cache,
+                             progress, stop);
 }
 
 Result<QuantizedModel> placeOnModel(const std::shared_ptr<const LoadedModel> &model, const Recipe &recipe)

@@ -21,11 +21,13 @@
 namespace dblame
 {
 
+class CalibrationCache;
+
 // Engine::quantize and Engine::place.
 [[nodiscard]] Result<QuantizedModel> quantizeModel(const std::shared_ptr<const LoadedModel> &model,
                                                    const Recipe &recipe, const LoadedInputs *calibration,
-                                                   const QuantizeOptions &options, const Progress &progress,
-                                                   const std::stop_token &stop);
+                                                   const QuantizeOptions &options, CalibrationCache &cache,
+                                                   const Progress &progress, const std::stop_token &stop);
 [[nodiscard]] Result<QuantizedModel> placeOnModel(const std::shared_ptr<const LoadedModel> &model,
                                                   const Recipe &recipe);
 
@@ -53,7 +55,7 @@ struct FloatForm {
 // sees (Incomparable; the message names site and reason).
 [[nodiscard]] Result<QuantizedModel> placeAndCalibrate(const FloatForm &form, Placement placement,
                                                        const QuantizerFlow &flow, const LoadedInputs *calibration,
-                                                       const QuantizeOptions &options, const Progress &progress,
-                                                       const std::stop_token &stop);
+                                                       const QuantizeOptions &options, CalibrationCache &cache,
+                                                       const Progress &progress, const std::stop_token &stop);
 
 } // namespace dblame

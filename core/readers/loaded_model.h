@@ -33,6 +33,8 @@ struct SymbolRange {
 struct PlannedSites {
     SiteTable table;
     std::vector<std::function<at::Tensor(const at::Tensor &)>> kernels; // per site
+    std::vector<std::string> keys; // per site: equal where the kernels do the same (core/engine/value_keys.h)
+    std::string origin;            // of the float model and of how it was rewritten
 };
 
 class LoadedModel final : public Model

@@ -375,7 +375,7 @@ Result<QuantizedModel> FakeEngine::place(std::shared_ptr<const Model> model, con
 Result<std::unique_ptr<Comparison>> FakeEngine::compare(std::shared_ptr<const Model> reference,
                                                         std::shared_ptr<const Model> candidate,
                                                         std::shared_ptr<const InputSet> inputs,
-                                                        const std::vector<HandPair> &hand)
+                                                        const std::vector<HandPair> &hand, Comparison * /*before*/)
 {
     return std::make_unique<FakeComparison>(*this, std::move(reference), std::move(candidate), std::move(inputs), hand);
 }

@@ -64,10 +64,9 @@ public:
                                                   const QuantizeOptions &options, const Progress &progress,
                                                   std::stop_token stop) override;
     [[nodiscard]] Result<QuantizedModel> place(std::shared_ptr<const Model> model, const Recipe &recipe) override;
-    [[nodiscard]] Result<std::unique_ptr<Comparison>> compare(std::shared_ptr<const Model> reference,
-                                                              std::shared_ptr<const Model> candidate,
-                                                              std::shared_ptr<const InputSet> inputs,
-                                                              const std::vector<HandPair> &hand) override;
+    [[nodiscard]] Result<std::unique_ptr<Comparison>>
+    compare(std::shared_ptr<const Model> reference, std::shared_ptr<const Model> candidate,
+            std::shared_ptr<const InputSet> inputs, const std::vector<HandPair> &hand, Comparison *before) override;
 
     Gate gate;
     bool sampleInputs = true;
