@@ -14,6 +14,7 @@
 #include "core/recipe_facts.h"
 #include "core/report_writer.h"
 #include "core/selector.h"
+#include "core/user_folders.h"
 
 namespace dblame
 {
@@ -29,7 +30,7 @@ struct CompareOptions {
     std::vector<std::string> skip, only;
     std::string json, csv, html;
     std::string signal = "reference";
-    bool channels = false, histograms = false, hashes = false;
+    bool channels = false, histograms = false, hashes = false, noCache = false;
     int threads = 0;
     std::int64_t limitBatches = 0;
     std::optional<double> failBelow, failRowBelow, failDrop;
@@ -191,6 +192,9 @@ Result<QuantizedModel> quantize(const OpenedPair &pair, const Recipe &recipe, co
     }
     QuantizeOptions quantize;
     quantize.threads = options.threads;
+    quantize.reuse = !options.noCache;
+    if (quantize.reuse)
+        quantize.cacheFolder = calibrationCacheFolder();
     auto made = pair.engine->quantize(pair.reference, recipe, calibration, quantize, bar.callback("calibrating"), stop);
     bar.clear();
     if (made && made->calibrationBatches > 0)
@@ -323,6 +327,8 @@ void addInputOptions(CLI::App &command, CompareOptions &options)
                     "Inputs for the observers of a recipe, in the forms of --inputs (default: the inputs themselves)")
         ->type_name("FILE")
         ->expected(1, -1);
+    command.add_flag("--no-cache", options.noCache,
+                     "Calibrate anew, even where an earlier calibration on the same data is known");
     command
         .add_option("--random", options.random, "Random inputs from this seed, where the model has no sample inputs")
         ->type_name("SEED")

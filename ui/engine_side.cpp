@@ -94,7 +94,9 @@ Result<EngineSide::Made> EngineSide::make(Engine &engine, const RecipeRequest &r
     if (before.candidate && before.request == request && before.reference == reference &&
         before.calibration == calibration)
         return before;
-    auto quantized = engine.quantize(reference, request.recipe, calibration, {}, progress, stop);
+    QuantizeOptions options;
+    options.cacheFolder = m_cacheFolder;
+    auto quantized = engine.quantize(reference, request.recipe, calibration, options, progress, stop);
     if (!quantized)
         return tl::unexpected(quantized.error());
     if (stop.stop_requested())
@@ -170,8 +172,7 @@ Result<void> EngineSide::alignPair(Engine &engine, const OpenRequest &request, C
     if (!pair.candidate)
         return {};
     if (pair.reference && next.inputs.set) {
-        auto comparison =
-            engine.compare(pair.reference, pair.candidate, next.inputs.set, request.hand, before);
+        auto comparison = engine.compare(pair.reference, pair.candidate, next.inputs.set, request.hand, before);
         if (!comparison)
             return tl::unexpected(comparison.error());
         next.comparison = std::move(*comparison);

@@ -52,7 +52,11 @@ struct Opened {
 class EngineSide
 {
 public:
-    explicit EngineSide(EngineSource source) : m_source(std::move(source)) {}
+    // `cacheFolder`: QuantizeOptions::cacheFolder.
+    explicit EngineSide(EngineSource source, std::string cacheFolder = {})
+        : m_source(std::move(source)), m_cacheFolder(std::move(cacheFolder))
+    {
+    }
     EngineSide(const EngineSide &) = delete;
     EngineSide &operator=(const EngineSide &) = delete;
     ~EngineSide();
@@ -113,6 +117,7 @@ private:
                                               const Progress &progress, std::stop_token stop) const;
 
     EngineSource m_source;
+    std::string m_cacheFolder;
     Engine *m_engine = nullptr;
     State m_open;
 };

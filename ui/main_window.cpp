@@ -15,6 +15,7 @@
 #include <QToolBar>
 #include <QUndoStack>
 
+#include "core/user_folders.h"
 #include "ui/alignment_panel.h"
 #include "ui/edits_text.h"
 #include "ui/eliding.h"
@@ -77,7 +78,7 @@ MainWindow::MainWindow(Options options, QWidget *parent)
     connectPanels();
     connectGraph();
     connectSession();
-    m_runner = new Runner(m_options.engine, this);
+    m_runner = new Runner(m_options.engine, this, m_options.keepsSettings ? calibrationCacheFolder() : std::string());
     connectRunner();
     showPair();
     showActivity();

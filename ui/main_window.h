@@ -50,7 +50,7 @@ class MainWindow : public QMainWindow
 public:
     struct Options {
         EngineSource engine;       // called on the engine thread
-        bool keepsSettings = true; // geometry, recent files; asks before unsaved changes are lost
+        bool keepsSettings = true; // geometry, recent files, calibrations; asks before unsaved changes are lost
     };
     explicit MainWindow(Options options, QWidget *parent = nullptr);
     ~MainWindow() override;

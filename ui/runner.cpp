@@ -62,7 +62,8 @@ private:
     Number m_number;
 };
 
-Runner::Runner(EngineSource source, QObject *parent) : QObject(parent), m_source(std::move(source))
+Runner::Runner(EngineSource source, QObject *parent, std::string cacheFolder)
+    : QObject(parent), m_source(std::move(source)), m_cacheFolder(std::move(cacheFolder))
 {
     m_drain.setInterval(kDrainMs);
     connect(&m_drain, &QTimer::timeout, this, &Runner::drain);
@@ -91,7 +92,7 @@ Runner::~Runner()
 
 void Runner::work(std::stop_token quit)
 {
-    EngineSide side(m_source);
+    EngineSide side(m_source, m_cacheFolder);
     while (true) {
         Job job;
         {

@@ -44,7 +44,8 @@ public:
     using Task = std::function<Delivery(std::stop_token stop)>;
 
     // `source` is called on the engine thread, by the job that is queued here: the window is up before torch is.
-    explicit Runner(EngineSource source, QObject *parent = nullptr);
+    // `cacheFolder`: for calibrations, from one process to the next; may be empty.
+    explicit Runner(EngineSource source, QObject *parent = nullptr, std::string cacheFolder = {});
     // Stops what runs (at most one operator later) and waits for the thread; nothing is delivered any more.
     ~Runner() override;
 
@@ -129,6 +130,7 @@ private:
     Mailbox m_mailbox;
 
     EngineSource m_source;
+    std::string m_cacheFolder;
     std::jthread m_thread; // last: joined before anything it uses goes
 };
 

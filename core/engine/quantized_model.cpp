@@ -4,7 +4,12 @@
 #include "core/engine/quantized_model.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include <dlfcn.h>
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
@@ -25,12 +30,24 @@ namespace
 
 constexpr int kNormEpsDefect = 2; // docs/quantization.md
 
+// The engine that calibrates: a later build may do it otherwise under the same version.
+std::string engineStamp()
+{
+    Dl_info library{};
+    if (dladdr(reinterpret_cast<const void *>(&engineStamp), &library) == 0 || library.dli_fname == nullptr)
+        return {};
+    std::error_code ec;
+    const auto size = std::filesystem::file_size(library.dli_fname, ec);
+    const auto time = std::filesystem::last_write_time(library.dli_fname, ec).time_since_epoch().count();
+    return std::to_string(size) + "/" + std::to_string(time);
+}
+
 // Everything that a calibration's numbers depend on besides the observers and what they watch.
 ValueKey contextOf(const std::vector<std::vector<c10::IValue>> &example,
                    const std::vector<std::vector<c10::IValue>> &batches, const QuantizerFlow &flow, int threads)
 {
     Digest digest("calibration, format 1");
-    digest.text(dblameVersion()).text(TORCH_VERSION).text(at::get_cpu_capability()).number(threads);
+    digest.text(dblameVersion()).text(engineStamp()).text(TORCH_VERSION).text(at::get_cpu_capability()).number(threads);
     digest.number(flow.quantizesWeightsMeanwhile ? 1 : 0);
     for (const auto *pass : {&example, &batches}) {
         digest.number(static_cast<std::int64_t>(pass->size()));

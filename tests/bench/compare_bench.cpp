@@ -3,7 +3,7 @@
 // What a comparison costs beside the two bare forwards that it cannot do without, in the same engine; and its peak
 // memory against the sum of all activations. All variants are interleaved in one process.
 //
-//     dblame_compare_bench [ROUNDS [residual|small|memory|rerun]]
+//     dblame_compare_bench [ROUNDS [residual|small|memory|rerun|recipe]]
 //
 // With one thread: CPU time of the process, which other work on the machine disturbs little. With more: wall time.
 #include <algorithm>
@@ -23,8 +23,11 @@
 #include <c10/core/InferenceMode.h>
 
 #include "core/engine/allocator.h"
+#include "core/engine/calibration_cache.h"
 #include "core/engine/comparison.h"
 #include "core/engine/program.h"
+#include "core/engine/quantized_model.h"
+#include "core/recipe.h"
 #include "tests/bench/bench_models.h"
 
 namespace
@@ -125,7 +128,7 @@ void timeRatios(const char *name, const ModelPair &pair, int threads, int rounds
     at::set_num_threads(threads);
     BareForward reference(pair.reference);
     BareForward candidate(pair.candidate);
-    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {});
+    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {}, nullptr);
     const clockid_t clock = threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     const auto &inputs = pair.inputs->m_batches.front();
     const auto forwards = [&] {
@@ -178,7 +181,7 @@ void memoryOfDepth(int depth)
     at::set_num_threads(1);
     const ModelPair pair = bench::constantWidth(depth);
     const auto &inputs = pair.inputs->m_batches.front();
-    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {});
+    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {}, nullptr);
     const std::uint64_t activations =
         BareForward(pair.reference).run(inputs, true) + BareForward(pair.candidate).run(inputs, true);
     std::ofstream("/proc/self/clear_refs") << "5"; // the peak starts anew
@@ -205,7 +208,7 @@ void memory()
 void timeReruns(const ModelPair &pair, int rounds)
 {
     at::set_num_threads(1);
-    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {});
+    const auto comparison = makeComparison(pair.reference, pair.candidate, pair.inputs, {}, nullptr);
     RunOptions options = optionsOf(kModes[2], 1);
     options.cacheBytes = std::uint64_t{4} << 30U;
     const auto &sites = comparison->sites().sites;
@@ -247,6 +250,67 @@ void timeReruns(const ModelPair &pair, int rounds)
     }
 }
 
+// Another spec for one convolution's weight in the recipe: calibrated, quantized, aligned and run, with what the
+// candidate before has in common, against all of it from nothing.
+void timeRecipeEdits(const char *preset, int rounds)
+{
+    at::set_num_threads(1);
+    const ModelPair pair = bench::residualNet(1);
+    const Recipe recipe = presetRecipe(preset).value();
+    std::vector<std::string> convolutions;
+    for (const Node &node : pair.reference->graph().nodes)
+        if (node.opName() == "conv2d")
+            convolutions.push_back(node.name);
+    RunOptions options = optionsOf(kModes[2], 1);
+    options.cacheBytes = std::uint64_t{4} << 30U;
+    CalibrationCache cache;
+    struct Made {
+        std::unique_ptr<Comparison> comparison;
+        double time = 0;
+        int rows = 0;
+    };
+    const auto make = [&](const Recipe &asked, bool reuse, Comparison *before) {
+        QuantizeOptions quantize;
+        quantize.threads = 1;
+        quantize.reuse = reuse;
+        CountingSink sink;
+        const double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
+        const auto quantized = quantizeModel(pair.reference, asked, pair.inputs.get(), quantize, cache, {}, {});
+        if (!quantized)
+            throw std::runtime_error(quantized.error().text());
+        Made made;
+        made.comparison = makeComparison(pair.reference, std::dynamic_pointer_cast<const LoadedModel>(quantized->model),
+                                         pair.inputs, {}, before);
+        const auto report = made.comparison->run({}, options, sink, {});
+        if (!report)
+            throw std::runtime_error(report.error().text());
+        made.time = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
+        made.rows = report->rowsRecomputed;
+        return made;
+    };
+    std::vector<double> whole;
+    for (int round = 0; round < rounds; ++round)
+        whole.push_back(make(recipe, false, nullptr).time);
+    std::printf("recipe edits, %s, residual net, 1 thread (CPU time): from nothing %.1f ms\n", preset,
+                median(whole) * 1e3);
+    const Made base = make(recipe, true, nullptr);
+    for (const double depth : {0.05, 0.25, 0.5, 0.75, 0.95}) {
+        const auto &name = convolutions[static_cast<std::size_t>(depth * static_cast<double>(convolutions.size()))];
+        std::vector<double> times;
+        int rows = 0;
+        for (int round = 0; round < rounds; ++round) {
+            Recipe next = recipe; // another spec each round: nothing of the edit itself is known
+            next.overrides.push_back(
+                parseOverride("op:" + name, "weight=int" + std::to_string(2 + round % 6) + ":sym:tensor").value());
+            const Made made = make(next, true, base.comparison.get());
+            times.push_back(made.time);
+            rows = made.rows;
+        }
+        std::printf("    weight at %3.0f %% of the depth: %4d rows, %8.1f ms, ratio to all from nothing %.3f\n",
+                    depth * 100, rows, median(times) * 1e3, median(times) / median(whole));
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -271,6 +335,9 @@ try {
     }
     if (asked("rerun"))
         timeReruns(bench::residualNet(1), rounds);
+    if (asked("recipe"))
+        for (const char *preset : {"xnnpack-static", "coreai-w8a8"})
+            timeRecipeEdits(preset, rounds);
     if (asked("memory"))
         memory();
     return 0;

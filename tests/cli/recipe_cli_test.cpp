@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Recipes from the command line, on the trained digits net: compare, plan, recipe export.
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <unistd.h>
@@ -26,10 +30,28 @@ using testing::Not;
 
 const std::string kNet = std::string(DBLAME_TEST_DATA) + "/golden/tinyconv_xnnpack/";
 
+// Not the user's, nor that of an earlier run.
+const std::string &cacheHome()
+{
+    struct Folder {
+        std::string path = testing::TempDir() + "dblame_recipe_cli_" + std::to_string(::getpid());
+        Folder() { std::filesystem::remove_all(path); }
+        Folder(const Folder &) = delete;
+        Folder &operator=(const Folder &) = delete;
+        ~Folder()
+        {
+            std::error_code ignored;
+            std::filesystem::remove_all(path, ignored);
+        }
+    };
+    static const Folder folder;
+    return folder.path;
+}
+
 Finished dblame(std::vector<std::string> arguments)
 {
     arguments.insert(arguments.begin(), DBLAME_BINARY);
-    return run(arguments);
+    return run(arguments, {"XDG_CACHE_HOME=" + cacheHome()});
 }
 
 Finished compare(const std::vector<std::string> &more)
@@ -61,6 +83,26 @@ TEST(RecipeCli, APresetMakesTheCandidateOfTheReference)
     EXPECT_EQ(made["recipe"]["title"], "xnnpack-static");
     EXPECT_EQ(made["inputs"]["calibration"], "calib.pt");
     EXPECT_EQ(made["largest_drop"]["by"], "order");
+}
+
+TEST(RecipeCli, ACalibrationIsKeptByContentAndTheNumbersStay)
+{
+    const std::filesystem::path kept = std::filesystem::path(cacheHome()) / "dblame" / "calibration";
+    std::filesystem::remove_all(kept);
+    const json anew = report({"--preset", "xnnpack-static", "--no-cache"});
+    EXPECT_FALSE(std::filesystem::exists(kept));
+    const json first = report({"--preset", "xnnpack-static"});
+    ASSERT_TRUE(std::filesystem::exists(kept));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(kept), {}), 1);
+    const json second = report({"--preset", "xnnpack-static"});
+    const json other = report({"--preset", "xnnpack-static", "--set", "module:fc=weight=int4:sym:channel"});
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(kept), {}), 1); // the same data
+    EXPECT_LT(output(other), output(first));
+    for (std::size_t i = 0; i < anew["rows"].size(); ++i) {
+        EXPECT_EQ(first["rows"][i]["snr_db"], anew["rows"][i]["snr_db"]) << i;
+        EXPECT_EQ(second["rows"][i]["snr_db"], anew["rows"][i]["snr_db"]) << i;
+        EXPECT_EQ(second["rows"][i]["site"], anew["rows"][i]["site"]) << i;
+    }
 }
 
 TEST(RecipeCli, ARecipeFileGivesWhatItsPresetGives)
@@ -133,6 +175,86 @@ TEST(RecipeCli, PlanListsSitesAndFactsAndComparesTwo)
     EXPECT_THAT(two.out, HasSubstr("5 sites differ, 11 are the same"));
     const Finished dynamic = dblame({"plan", kNet + "raw_export.pt2", "--preset", "xnnpack-dynamic"});
     EXPECT_THAT(dynamic.out, HasSubstr("stays float"));
+}
+
+// "0       weights only          5   43.06    43.06" of the plan's table of outputs.
+std::string partOf(const std::string &plan, const std::string &part)
+{
+    const std::size_t table = plan.find("\noutputs");
+    const std::size_t at = table == std::string::npos ? table : plan.find(part, table);
+    if (at == std::string::npos)
+        return "no " + part + " in\n" + plan;
+    std::istringstream words(plan.substr(at + part.size()));
+    std::string sites, snr, sqnr;
+    words >> sites >> snr >> sqnr;
+    return sites + " " + snr + " " + sqnr;
+}
+
+std::string asPlanned(int sites, const json &report)
+{
+    std::array<char, 64> text{};
+    (void)std::snprintf(text.data(), text.size(), "%d %.2f %.2f", sites, report["output_snr_db"][0].get<double>(),
+                        report["output_sqnr_db"][0].get<double>());
+    return text.data();
+}
+
+TEST(RecipeCli, PlanOnInputsGivesWhatSkippingGives)
+{
+    const std::vector<std::string> plan = {"plan",          kNet + "raw_export.pt2", "--inputs",  kNet + "inputs.pt",
+                                           "--calibration", kNet + "calib.pt",       "--threads", "2"};
+    for (const auto &[preset, weights, activations] :
+         {std::tuple("xnnpack-static", 5, 11), std::tuple("coreai-w8a8", 5, 11)}) {
+        std::vector<std::string> arguments = plan;
+        arguments.insert(arguments.end(), {"--preset", preset});
+        const Finished done = dblame(arguments);
+        ASSERT_EQ(done.status, 0) << done.err;
+        EXPECT_EQ(partOf(done.out, "everything"), asPlanned(weights + activations, report({"--preset", preset})));
+        EXPECT_EQ(partOf(done.out, "weights only"),
+                  asPlanned(weights, report({"--preset", preset, "--skip", "module:.*/act"})));
+        EXPECT_EQ(partOf(done.out, "activations only"),
+                  asPlanned(activations, report({"--preset", preset, "--skip", "module:.*/weight"})));
+        EXPECT_THAT(done.out, HasSubstr("outputs; calibrated: calib.pt"));
+        EXPECT_THAT(done.out, HasSubstr("stem.conv/weight: ")) << "quantized, so known";
+    }
+    std::vector<std::string> weightsOnly = plan;
+    weightsOnly.insert(weightsOnly.end(), {"--preset", "coreai-w8"});
+    const Finished one = dblame(weightsOnly);
+    ASSERT_EQ(one.status, 0) << one.err;
+    EXPECT_EQ(partOf(one.out, "weights only"), partOf(one.out, "everything"));
+    EXPECT_THAT(partOf(one.out, "activations only"), HasSubstr("0 ")) << "the float model";
+
+    std::vector<std::string> two = plan;
+    two.insert(two.end(), {"--preset", "xnnpack-static", "xnnpack-static:per-tensor"});
+    const Finished both = dblame(two);
+    ASSERT_EQ(both.status, 0) << both.err;
+    EXPECT_THAT(both.out, HasSubstr("5 sites differ, 11 are the same"));
+    EXPECT_THAT(both.out, HasSubstr("\nxnnpack-static:per-tensor\noutputs"));
+
+    const Finished refused =
+        dblame({"plan", kNet + "raw_export.pt2", "--preset", "xnnpack-static", "--calibration", kNet + "calib.pt"});
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_THAT(refused.err, HasSubstr("give --inputs"));
+}
+
+// xnnpack folds the norms and lifts numbers, coreai-opt does neither: values go by name.
+TEST(RecipeCli, PlanComparesRecipesThatRewriteTheModelInDifferentWays)
+{
+    const Finished done = dblame({"plan", kNet + "raw_export.pt2", "--preset", "xnnpack-static", "coreai-w8a8"});
+    ASSERT_EQ(done.status, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr("from xnnpack-static to coreai-w8a8: 17 sites differ, 0 are the same"));
+    EXPECT_THAT(done.out, HasSubstr("x/out                  appears "));
+    EXPECT_THAT(done.out, HasSubstr("stem.conv/in[0]        vanishes "));
+    EXPECT_THAT(done.out, HasSubstr("block.bn2/out          changes "));
+}
+
+TEST(RecipeCli, PlanListsTheErrorOfEachChannelAndWhereTheBitsChange)
+{
+    const Finished done = dblame({"plan", kNet + "raw_export.pt2", "--preset", "xnnpack-static", "--channels", "--set",
+                                  "module:fc=in=int16:sym"});
+    ASSERT_EQ(done.status, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr("fc/weight              0        4   47.97  worst\n"));
+    EXPECT_THAT(done.out, HasSubstr("bits change\n"));
+    EXPECT_THAT(done.out, HasSubstr("fc: 16 bits in, 8 bits out"));
 }
 
 TEST(RecipeCli, ExportSaysWhatTheQuantizerLoads)
