@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// dblame plan MODEL: the sites a recipe would give it, without running; with two recipes, the difference.
+// dblame plan MODEL: the sites a recipe would give it, without running; with two recipes, the difference. With inputs
+// it quantizes and runs, for what weights and activations cost on their own.
 #include <limits>
 
 #include "app/commands.h"
+#include "app/numbers.h"
+#include "app/quantize_pair.h"
 #include "app/recipe_options.h"
 #include "app/terminal.h"
 #include "core/engine.h"
+#include "core/output_parts.h"
 #include "core/placement_diff.h"
 #include "core/recipe_facts.h"
 #include "core/text_table.h"
@@ -20,7 +24,17 @@ namespace
 struct PlanOptions {
     std::string model;
     RecipeArguments recipes;
-    bool weights = false;
+    bool weights = false, channels = false, noCache = false;
+    std::vector<std::string> inputs, calibration;
+    int threads = 0;
+    std::int64_t limitBatches = 0;
+};
+
+// What one recipe makes of the model.
+struct Planned {
+    QuantizedModel quantized; // without a model where nothing ran
+    std::optional<OutputParts> parts;
+    std::string calibrated; // on what
 };
 
 std::string sitesText(const QuantizedModel &placed)
@@ -49,18 +63,80 @@ std::string differenceText(const std::vector<Recipe> &recipes, const PlacementDi
     return text;
 }
 
+std::string outputsText(const Planned &planned)
+{
+    if (!planned.parts)
+        return {};
+    const std::string calibrated = planned.calibrated.empty() ? "" : "; calibrated: " + planned.calibrated;
+    return "\noutputs" + calibrated + "\n" + outputPartsText(*planned.parts);
+}
+
+Result<Planned> planOne(Engine &engine, const std::shared_ptr<const Model> &model, const Recipe &recipe,
+                        const std::shared_ptr<const InputSet> &inputs, const PlanOptions &options, ProgressBar &bar,
+                        std::stop_token stop)
+{
+    const auto planned = [](QuantizedModel quantized) { return Planned{std::move(quantized), {}, {}}; };
+    if (!inputs && !options.weights && !options.channels)
+        return engine.place(model, recipe).map(planned);
+    if (!inputs) {
+        QuantizeOptions weightsOnly;
+        weightsOnly.weightsOnly = true;
+        return engine.quantize(model, recipe, nullptr, weightsOnly, bar.callback("weights"), stop).map(planned);
+    }
+    Planned result;
+    auto made = quantizeReference(engine, model, recipe, {options.calibration, !options.noCache, options.threads},
+                                  inputs, result.calibrated, bar, stop);
+    if (!made)
+        return tl::unexpected(made.error());
+    result.quantized = std::move(*made);
+    const auto comparison = engine.compare(model, result.quantized.model, inputs);
+    if (!comparison)
+        return tl::unexpected(comparison.error());
+    RunOptions run;
+    run.channels = run.histograms = false;
+    run.threads = options.threads;
+    run.limitBatches = options.limitBatches;
+    auto parts = measureOutputParts(**comparison, run, bar.callback(recipe.title()), stop);
+    if (!parts)
+        return tl::unexpected(parts.error());
+    result.parts = std::move(*parts);
+    return result;
+}
+
+std::string planText(const std::vector<Recipe> &recipes, const std::vector<Planned> &planned,
+                     const PlanOptions &options)
+{
+    if (planned.size() == 1)
+        return sitesText(planned[0].quantized) + "\n" + factsText(planned[0].quantized) + outputsText(planned[0]) +
+               (options.channels ? "\n" + weightChannelsText(planned[0].quantized) : "");
+    const QuantizedModel &before = planned[0].quantized;
+    const QuantizedModel &after = planned[1].quantized;
+    std::string text = differenceText(recipes, comparePlacements(before.annotated->graph(), before.placement,
+                                                                 after.annotated->graph(), after.placement));
+    for (std::size_t i = 0; i < planned.size(); ++i)
+        if (planned[i].parts)
+            text += "\n" + recipes[i].title() + outputsText(planned[i]);
+    return text;
+}
+
+Result<std::vector<Recipe>> recipesOf(const PlanOptions &options, std::vector<std::string> &notes)
+{
+    auto recipes = readRecipes(options.recipes, notes);
+    if (recipes && (recipes->empty() || recipes->size() > 2))
+        return fail(ErrorCode::Usage, "plan",
+                    recipes->empty() ? "no recipe; give --preset NAME or --recipe FILE"
+                                     : "three recipes cannot be compared; give one or two");
+    if (recipes && options.inputs.empty() && !options.calibration.empty())
+        return fail(ErrorCode::Usage, "--calibration", "is for a run; give --inputs FILE too");
+    return recipes;
+}
+
 int runPlan(const PlanOptions &options, std::stop_token stop)
 {
     std::vector<std::string> notes;
-    const auto recipes = readRecipes(options.recipes, notes);
+    const auto recipes = recipesOf(options, notes);
     if (!recipes)
         return failed(recipes.error());
-    if (recipes->empty() || recipes->size() > 2)
-        return failed({ErrorCode::Usage,
-                       "plan",
-                       recipes->empty() ? "no recipe; give --preset NAME or --recipe FILE"
-                                        : "three recipes cannot be compared; give one or two",
-                       {}});
     ProgressBar bar;
     const auto engine = loadEngine();
     if (!engine)
@@ -68,37 +144,32 @@ int runPlan(const PlanOptions &options, std::stop_token stop)
     const auto model = (*engine)->openModel(options.model, bar.callback(options.model), stop);
     if (!model)
         return failed(model.error());
+    std::shared_ptr<const InputSet> inputs;
+    if (!options.inputs.empty()) {
+        InputRequest request;
+        request.files = options.inputs;
+        auto opened = (*engine)->openInputs(request, **model, **model, stop);
+        if (!opened)
+            return failed(opened.error());
+        inputs = std::move(*opened);
+        notes.insert(notes.end(), inputs->info().notes.begin(), inputs->info().notes.end());
+    }
     for (const std::string &note : notes)
         say("warning: " + note);
-    std::vector<QuantizedModel> placed;
+    std::vector<Planned> planned;
     for (const Recipe &recipe : *recipes) {
-        QuantizeOptions weightsOnly;
-        weightsOnly.weightsOnly = true;
-        auto one = options.weights
-                       ? (*engine)->quantize(*model, recipe, nullptr, weightsOnly, bar.callback("weights"), stop)
-                       : (*engine)->place(*model, recipe);
+        auto one = planOne(**engine, *model, recipe, inputs, options, bar, stop);
         if (!one)
             return failed(one.error());
-        placed.push_back(std::move(*one));
+        planned.push_back(std::move(*one));
     }
     bar.clear();
-    std::string text;
-    if (placed.size() == 1) {
-        text = sitesText(placed[0]) + "\n" + factsText(placed[0]);
-    } else if (!sameIds(placed[0].annotated->graph(), placed[1].annotated->graph())) {
-        text = "the two recipes rewrite the float model in different ways; each on its own:\n\n" +
-               recipes->at(0).title() + "\n" + sitesText(placed[0]) + "\n" + recipes->at(1).title() + "\n" +
-               sitesText(placed[1]);
-    } else {
-        text = differenceText(
-            *recipes, comparePlacements(placed[0].annotated->graph(), placed[0].placement, placed[1].placement));
-    }
-    if (const auto written = deliver("-", text); !written)
+    if (const auto written = deliver("-", planText(*recipes, planned, options)); !written)
         return failed(written.error());
-    for (const QuantizedModel &one : placed) {
-        for (const std::string &warning : one.warnings)
+    for (const Planned &one : planned) {
+        for (const std::string &warning : one.quantized.warnings)
             say("warning: " + warning);
-        for (const std::string &warning : one.placement.warnings)
+        for (const std::string &warning : one.quantized.placement.warnings)
             say("warning: " + warning);
     }
     return kDone;
@@ -115,7 +186,28 @@ void addPlan(CLI::App &program, Command &chosen)
         ->required()
         ->type_name("MODEL");
     options->recipes.addTo(*command, true);
-    command->add_flag("--weights", options->weights, "Also what quantizing costs each weight, per channel");
+    command->add_flag("--weights", options->weights, "Also what quantizing costs each weight, and its worst channel");
+    command->add_flag("--channels", options->channels, "Also what quantizing costs each channel of each weight");
+    command
+        ->add_option("--inputs", options->inputs,
+                     "Run on these inputs, in the forms that compare takes: dB at the outputs with everything "
+                     "quantized, with the weights alone, with the activations alone")
+        ->type_name("FILE")
+        ->expected(1, -1);
+    command
+        ->add_option("--calibration", options->calibration, "Inputs for the observers (default: the inputs themselves)")
+        ->type_name("FILE")
+        ->expected(1, -1);
+    command->add_flag("--no-cache", options->noCache,
+                      "Calibrate anew, even where an earlier calibration on the same data is known");
+    command->add_option("--limit-batches", options->limitBatches, "Run only the first N batches")
+        ->type_name("N")
+        ->check(wholeNumber(1, std::numeric_limits<std::int64_t>::max()));
+    command
+        ->add_option("--threads", options->threads,
+                     "Threads per operator; results depend on it (default: physical cores, at most 8)")
+        ->type_name("N")
+        ->check(wholeNumber(1, 1024));
     command->callback(
         [options, &chosen] { chosen = [options](std::stop_token stop) { return runPlan(*options, stop); }; });
 }

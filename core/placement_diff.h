@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What changes between two placements on one graph: for the plan, and to compare two recipes.
+// What changes between two placements of one model: for the plan, and to compare two recipes.
 #pragma once
 
 #include <string>
@@ -29,12 +29,13 @@ struct PlacementDiff {
     [[nodiscard]] bool empty() const { return changes.empty(); }
 };
 
-// Both graphs have the same nodes and values under the same ids, so that placements on them can be compared: recipes
-// that rewrite a model in different ways (norms folded, numbers lifted into buffers) do not.
-[[nodiscard]] bool sameIds(const Graph &a, const Graph &b);
-
 // Sites are paired by what they are: tensor, role, readers' owner, place in a chain; ids may differ where one placement
 // has two sites in a module and the other one.
 [[nodiscard]] PlacementDiff comparePlacements(const Graph &graph, const Placement &before, const Placement &after);
+// Of recipes that rewrite one model in different ways (norms folded, numbers lifted into buffers): paired by the names
+// of values and nodes, which the rewrites keep. A value behind a norm that only the other graph has folded is its
+// convolution's there.
+[[nodiscard]] PlacementDiff comparePlacements(const Graph &beforeGraph, const Placement &before,
+                                              const Graph &afterGraph, const Placement &after);
 
 } // namespace dblame

@@ -8,6 +8,7 @@
 
 #include "core/graph_query.h"
 #include "core/number_text.h"
+#include "core/text_table.h"
 
 namespace dblame
 {
@@ -173,6 +174,16 @@ std::string factsText(const QuantizedModel &quantized)
             text += "  " + defect + "\n";
     }
     return text;
+}
+
+std::string weightChannelsText(const QuantizedModel &quantized)
+{
+    TextTable table({"weight", ">axis", ">channel", ">SNR dB", ""});
+    for (const WeightError &weight : quantized.weightErrors)
+        for (std::size_t i = 0; i < weight.channelDb.size(); ++i)
+            table.add({weight.site, std::to_string(weight.axis), std::to_string(i), fixedText(weight.channelDb[i], 2),
+                       static_cast<int>(i) == weight.worstChannel ? "worst" : ""});
+    return table.text();
 }
 
 } // namespace dblame

@@ -52,4 +52,7 @@ struct RecipeFacts {
 // The facts as lines for a terminal, weight errors included if they are known.
 [[nodiscard]] std::string factsText(const QuantizedModel &quantized);
 
+// One line per channel of each quantized weight: what quantizing costs it.
+[[nodiscard]] std::string weightChannelsText(const QuantizedModel &quantized);
+
 } // namespace dblame

@@ -202,9 +202,8 @@ Result<RecipePreview> EngineSide::preview(const Recipe &recipe)
     if (m_open.made.candidate) {
         const QuantizedModel &now = m_open.made.candidate->quantized;
         preview.sitesBefore = static_cast<int>(now.placement.sites.size());
-        const Graph &graph = now.annotated->graph();
-        if (sameIds(graph, placed->annotated->graph()))
-            preview.diff = comparePlacements(graph, now.placement, placed->placement);
+        preview.diff =
+            comparePlacements(now.annotated->graph(), now.placement, placed->annotated->graph(), placed->placement);
     }
     return preview;
 }

@@ -252,7 +252,7 @@ TEST(RecipeCli, PlanListsTheErrorOfEachChannelAndWhereTheBitsChange)
     const Finished done = dblame({"plan", kNet + "raw_export.pt2", "--preset", "xnnpack-static", "--channels", "--set",
                                   "module:fc=in=int16:sym"});
     ASSERT_EQ(done.status, 0) << done.err;
-    EXPECT_THAT(done.out, HasSubstr("fc/weight              0        4   47.97  worst\n"));
+    EXPECT_THAT(done.out, HasSubstr("fc/weight                 0        4   47.97  worst\n"));
     EXPECT_THAT(done.out, HasSubstr("bits change\n"));
     EXPECT_THAT(done.out, HasSubstr("fc: 16 bits in, 8 bits out"));
 }
