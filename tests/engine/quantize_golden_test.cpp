@@ -29,6 +29,7 @@ struct Case {
     const char *preset;
     // Against the untouched export, rows that the quantizer leaves alone differ by the float order of a folded norm.
     double exactFrom = std::numeric_limits<double>::infinity();
+    const char *set = nullptr; // a change of the preset, "SELECTOR=SPEC"
 };
 
 void PrintTo(const Case &c, std::ostream *out)
@@ -87,8 +88,10 @@ Quantized quantizeCase(const Case &c)
     if (!model)
         return result;
     result.reference = *model;
-    const auto recipe = presetRecipe(c.preset);
+    auto recipe = presetRecipe(c.preset);
     EXPECT_TRUE(recipe.has_value()) << recipe.error().text();
+    if (recipe && c.set != nullptr)
+        recipe->overrides.push_back(parseOverride(c.set).value());
     InputRequest calibration;
     if (std::filesystem::exists(folder + "/calib.pt"))
         calibration.files = {folder + "/calib.pt"};
@@ -259,8 +262,38 @@ INSTANTIATE_TEST_SUITE_P(CoreAi, QuantizeGolden,
                                          Case{"toy_palette_none", "float.pt2", "coreai-palette-4-g16"},
                                          Case{"tinyconv_coreai", "float.pt2", "coreai-w8a8"},
                                          Case{"coreai_bn_eps", "float.pt2", "coreai-w8a8"},
-                                         Case{"transformer_coreai", "float.pt2", "coreai-w8a8"}),
+                                         Case{"transformer_coreai", "float.pt2", "coreai-w8a8"},
+                                         Case{"collapse_hidden_pc", "float.pt2", "coreai-w8"},
+                                         Case{"collapse_hidden_pt", "float.pt2", "coreai-w8",
+                                              std::numeric_limits<double>::infinity(),
+                                              "module:.*=weight=int8:sym:tensor"}),
                          [](const auto &each) { return std::string(each.param.folder); });
+
+TEST(QuantizeEager, GivesThePeersTableByModule)
+{
+    for (const Case &c :
+         {Case{"toy_w8a8", "float.pt2", "coreai-w8a8:eager"}, Case{"toy_w8", "float.pt2", "coreai-w8:eager"}}) {
+        SCOPED_TRACE(c.folder);
+        const json golden = readJson(dataPath(std::string("golden/") + c.folder + "/golden_eager.json"));
+        const Quantized quantized = quantizeCase(c);
+        ASSERT_NE(quantized.comparison, nullptr);
+        const RunReport report = runOrFail(*quantized.comparison, {}, plainOptions());
+        std::map<std::string, double> byModule, byWeight; // the last value in a module, after its site
+        const auto &pairs = quantized.comparison->alignment().pairs;
+        const Graph &graph = quantized.reference->graph();
+        for (std::size_t i = 0; i < pairs.size(); ++i) {
+            if (const Node *node = graph.producer(pairs[i].ref))
+                byModule[node->modulePath()] = report.rows[i].metrics.snrDb;
+            else if (const GraphInput *input = graph.input(pairs[i].ref))
+                byWeight[input->target] = report.rows[i].metrics.snrDb;
+        }
+        for (const json &line : golden["rows"])
+            EXPECT_NEAR(byModule.at(line["module"]), decibels(line["sqnr_db"]), 0.01) << line["module"];
+        for (const json &line : golden["weights"])
+            EXPECT_NEAR(byWeight.at(line["ref"]), decibels(line["sqnr_db"]), 0.01) << line["ref"];
+        EXPECT_EQ(quantized.candidate.weightErrors.size(), golden["weights"].size());
+    }
+}
 
 } // namespace
 
