@@ -206,6 +206,33 @@ tl::unexpected<Error> badSpec(std::string_view text, const std::string &why)
     return fail(ErrorCode::Usage, "", "spec \"" + std::string(text) + "\": " + why);
 }
 
+bool readObserver(std::string_view word, TensorSpec &spec)
+{
+    static constexpr std::array<std::pair<std::string_view, ObserverKind>, 5> kWords{{
+        {"minmax", ObserverKind::MinMax},
+        {"average", ObserverKind::MovingAverage},
+        {"last", ObserverKind::LastBatch},
+        {"histogram", ObserverKind::Histogram},
+        {"mse", ObserverKind::MeanSquaredError},
+    }};
+    for (const auto &[name, kind] : kWords)
+        if (word == name) {
+            spec.observer = kind;
+            return true;
+        }
+    constexpr std::string_view kPercentile = "percentile";
+    if (!word.starts_with(kPercentile))
+        return false;
+    const std::string_view number = word.substr(kPercentile.size());
+    double percent = 0;
+    const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), percent);
+    if (problem != std::errc() || end != number.data() + number.size() || !(percent > 50 && percent <= 100))
+        return false;
+    spec.observer = ObserverKind::Percentile;
+    spec.percentile = percent;
+    return true;
+}
+
 } // namespace
 
 std::string_view elementTypeName(ElementType type)
@@ -344,8 +371,8 @@ Result<TensorSpec> parseTensorSpec(std::string_view text, const TensorSpec &base
         spec.quantMin = spec.quantMax = 0;
         return spec;
     }
-    if (parts.size() > 3)
-        return badSpec(text, "write DTYPE:SCHEME[:GRANULARITY], for instance int8:sym:channel");
+    if (parts.size() > 4)
+        return badSpec(text, "write DTYPE:SCHEME[:GRANULARITY[:OBSERVER]], for instance int8:sym:channel");
     if (parts.size() > 1) {
         const auto *const word = std::find_if(kSchemeWords.begin(), kSchemeWords.end(),
                                               [&](const auto &entry) { return entry.first == parts[1]; });
@@ -366,6 +393,9 @@ Result<TensorSpec> parseTensorSpec(std::string_view text, const TensorSpec &base
         return badSpec(text, "\"" + std::string(parts[2]) +
                                  "\" is no granularity; write tensor, channel, channel@AXIS, block32, block32@AXIS, "
                                  "block2x16 (one extent per dimension, * for all of it) or token");
+    if (parts.size() > 3 && !readObserver(parts[3], spec))
+        return badSpec(text, "\"" + std::string(parts[3]) +
+                                 "\" is no observer; write minmax, average, last, histogram, mse or percentile99.9");
     chooseRange(base, spec);
     return spec;
 }
@@ -378,7 +408,12 @@ std::string specText(const TensorSpec &spec)
     for (const auto &[word, scheme] : kSchemeWords)
         if (scheme == spec.scheme)
             text += ":" + std::string(word);
-    return text + ":" + granularityText(spec);
+    text += ":" + granularityText(spec);
+    if (spec.observer == ObserverKind::MeanSquaredError)
+        text += ":mse";
+    else if (spec.observer == ObserverKind::Percentile)
+        text += ":percentile" + shortestText(spec.percentile);
+    return text;
 }
 
 } // namespace dblame

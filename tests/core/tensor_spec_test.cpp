@@ -115,6 +115,21 @@ TEST(TensorSpec, TheBaseSuppliesTheRest)
     EXPECT_EQ(parsed("int8", base).palette, std::nullopt);
 }
 
+TEST(TensorSpec, AnObserverMayFollow)
+{
+    EXPECT_EQ(parsed("int8:affine:tensor:minmax").observer, ObserverKind::MinMax);
+    EXPECT_EQ(parsed("int8:affine:tensor:average").observer, ObserverKind::MovingAverage);
+    EXPECT_EQ(parsed("int8:affine:tensor:last").observer, ObserverKind::LastBatch);
+    EXPECT_EQ(parsed("int8:affine:tensor:histogram").observer, ObserverKind::Histogram);
+    for (const char *text : {"int8:affine:tensor:mse", "uint8:sym:tensor:percentile99.9"})
+        EXPECT_EQ(specText(parsed(text)), text);
+    EXPECT_EQ(parsed("int8:affine:tensor:percentile99.9").percentile, 99.9);
+    for (const char *wrong :
+         {"median", "percentile", "percentile50", "percentile101", "percentile99x", "percentilenan"})
+        EXPECT_THAT(refusal(std::string("int8:affine:tensor:") + wrong), HasSubstr("percentile99.9")) << wrong;
+    EXPECT_THAT(refusal("int8:affine:tensor:mse:more"), HasSubstr("OBSERVER"));
+}
+
 TEST(TensorSpec, TextIsTheInverse)
 {
     for (const auto text :
@@ -142,7 +157,7 @@ TEST(TensorSpec, RefusalsSayWhatIsKnown)
     EXPECT_THAT(refusal("int8:sym:block2x4@1"), HasSubstr("no granularity"));
     EXPECT_THAT(refusal("f8e4m3:affine"), HasSubstr("symmetric only"));
     EXPECT_THAT(refusal("bf16:sym"), HasSubstr("is a cast"));
-    EXPECT_THAT(refusal("int8:sym:channel:x"), HasSubstr("DTYPE:SCHEME[:GRANULARITY]"));
+    EXPECT_THAT(refusal("int8:sym:channel:x"), HasSubstr("\"x\" is no observer"));
     EXPECT_THAT(refusal(""), HasSubstr("no element type"));
 }
 

@@ -145,6 +145,34 @@ TEST(Quantize, StopsWhenItIsToldTo)
     EXPECT_EQ(quantized.error().code, ErrorCode::Cancelled);
 }
 
+// torchao's presets search the histogram for the range with the smallest expected error; a change may ask for others.
+TEST(Quantize, ObserversCanBeChosenByName)
+{
+    const auto rangeWith = [](const std::string &observer) {
+        Recipe recipe = presetRecipe("xnnpack-static").value();
+        if (!observer.empty())
+            recipe.overrides.push_back(parseOverride("module:stem.*=act=int8:affine:tensor:" + observer).value());
+        const Made made = make("tinyconv_xnnpack", "float.pt2", recipe);
+        for (const PlacedSite &site : made.quantized.placement.sites)
+            if (site.id == "stem.relu/out")
+                return made.quantized.observed[static_cast<std::size_t>(site.instance)];
+        ADD_FAILURE() << "no such site";
+        return ObserverRange{};
+    };
+    const ObserverRange lowestToHighest = rangeWith("minmax");
+    EXPECT_NEAR(lowestToHighest.high, lowestToHighest.highest, 1e-6 * lowestToHighest.highest);
+    EXPECT_EQ(lowestToHighest.clipped, 0.0);
+    const ObserverRange all = rangeWith("percentile100");
+    EXPECT_NEAR(all.high, lowestToHighest.high, 1e-5 * lowestToHighest.high);
+    const ObserverRange most = rangeWith("percentile99");
+    EXPECT_LT(most.high, all.high);
+    ASSERT_TRUE(most.clipped.has_value());
+    EXPECT_NEAR(*most.clipped, 0.01, 0.006); // one percent of the elements, but for the width of a bin
+    EXPECT_EQ(rangeWith("histogram").high, rangeWith("").high);
+    EXPECT_LE(rangeWith("mse").high, lowestToHighest.high * 1.001);
+    EXPECT_NE(rangeWith("mse").high, rangeWith("histogram").high);
+}
+
 TEST(Quantize, CalibrationSaysWhatItSaw)
 {
     const Made made = make("tinyconv_xnnpack", "float.pt2", presetRecipe("xnnpack-static").value());
