@@ -13,6 +13,7 @@
 
 #include "core/ids.h"
 #include "core/quant_site.h"
+#include "core/tensor_spec.h"
 
 namespace dblame
 {
@@ -26,10 +27,12 @@ struct EdgeBypass {
 
 // Another spec for a site whose float source is at hand.
 struct SpecChange {
-    int bits = 8; // 2..16
+    int bits = 8; // 2..16, of the site's own signedness; where `type` is given it does not matter
     Granularity granularity = Granularity::PerTensor;
-    std::optional<bool> symmetric; // absent: as the site is
-    std::int64_t blockSize = 32;   // PerBlock
+    std::optional<bool> symmetric;             // absent: as the site is
+    std::int64_t blockSize = 32;               // PerBlock
+    std::optional<ElementType> type = {};      // any, floating types too
+    std::optional<double> low = {}, high = {}; // both: a fixed range, per tensor; else as the site's own range tells
     friend bool operator==(const SpecChange &, const SpecChange &) = default;
     [[nodiscard]] std::string text() const; // "int4 symmetric per channel"
 };

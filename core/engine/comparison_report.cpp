@@ -42,8 +42,13 @@ std::vector<SiteReport> PairComparison::siteReports(const AlignedPair &pair, con
         if (edits.off.contains(id) && m_planner.refusal(id).empty()) {
             report.on = false;
             report.change = "float here";
-        } else if (const auto spec = edits.respecified.find(id); spec != edits.respecified.end()) {
+        } else if (const auto spec = edits.respecified.find(id);
+                   spec != edits.respecified.end() && m_planner.refusal(id, spec->second).empty()) {
+            report.on = true;
             report.change = spec->second.text();
+            const SiteQparams chosen = m_planner.qparams(id, spec->second);
+            report.scale = chosen.scale; // of the file's grid otherwise
+            report.zeroPoint = chosen.zeroPoint;
         }
         for (const EdgeBypass &edge : edits.bypassed)
             if (edge.site == id && report.on)

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +32,12 @@ using SiteKernel = std::function<at::Tensor(const at::Tensor &)>;
 [[nodiscard]] SiteKernel fusedDecomposedFakeQuant(const at::Tensor &scaleView, const at::Tensor &zeroPointView,
                                                   std::int64_t quantMin, std::int64_t quantMax);
 
-// A site under another spec (SpecChange), on a float tensor. Ranges:
+// The range that an activation site's scale and zero point stand for (see respecifiedSite); of several units, all of
+// them together. `symmetric`: what it is for. nullopt: not in the file (weights, dynamic sites).
+[[nodiscard]] std::optional<std::pair<double, double>> ownRangeOf(const QuantSite &site, bool symmetric);
+
+// A site under another integer grid of its own kind, on a float tensor: changes without a type and a range (all
+// others, and the choice between them: site_change.h). Ranges:
 // weights: min/max of the tensor itself per unit; activations per tensor: the site's own range
 // [(qmin - z) s, (qmax - z) s], for a symmetric one that stays symmetric +-s (qmax - qmin)/2, which its scale was
 // made from; activations per channel, block or token, and dynamic sites: min/max of each tensor.

@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <set>
 
+#include <c10/util/Exception.h>
+
 #include "core/engine/reference_weights.h"
+#include "core/engine/site_change.h"
 #include "core/engine/site_kernels.h"
 #include "core/graph_query.h"
+#include "core/spec_change.h"
 
 namespace dblame
 {
@@ -33,6 +37,13 @@ const Node *nodeOf(const Graph &graph, const QuantSite &site, std::string_view f
         if (operatorFamily(graph.node(n)) == family)
             return &graph.node(n);
     return nullptr;
+}
+
+// Nothing is lost by the change: what the grid's group does behind it stays all there is.
+bool isFiner(const SpecChange &change, const QuantSpec &own)
+{
+    const int bits = change.type ? bitsOf(*change.type) : change.bits;
+    return bits > own.effectiveBits() && !change.low && !change.high && own.tableSize == 0 && !isFloatGrid(own);
 }
 
 // The stored tensor behind a chain of views, viewed as the chain's end is.
@@ -179,21 +190,67 @@ void SitePlanner::switchOff(SiteId id, Rewiring &rewiring) const
     });
 }
 
-void SitePlanner::respecify(SiteId id, const SpecChange &change, Rewiring &rewiring) const
+std::string SitePlanner::refusal(SiteId id, const SpecChange &change) const
 {
     const QuantSite &site = m_sites.site(id);
     const FloatSource &source = sourceOf(id);
-    if (site.watchesOnly || !source.refusal.empty())
+    if (site.watchesOnly)
+        return changeProblem(site, change, std::nullopt);
+    if (!source.refusal.empty())
+        return source.refusal;
+    std::optional<std::vector<std::int64_t>> shape;
+    if (!source.inGraph) {
+        shape = source.tensor.sizes().vec();
+    } else if (const auto &meta = m_candidate->graph().value(site.source).meta) {
+        shape.emplace();
+        for (const Dim &dim : meta->sizes)
+            shape->push_back(dim.size);
+    }
+    std::string problem = changeProblem(site, change, shape);
+    if (problem.empty() && !source.inGraph)
+        problem = chosenQparams(id, change).second;
+    return problem;
+}
+
+void SitePlanner::respecify(SiteId id, const SpecChange &change, Rewiring &rewiring) const
+{
+    if (!refusal(id, change).empty())
         return;
-    const SiteKernel kernel = respecifiedSite(site, change);
-    if (!kernel)
-        return;
+    const QuantSite &site = m_sites.site(id);
+    const FloatSource &source = sourceOf(id);
+    const SiteKernel kernel = changedSite(site, change);
     if (source.inGraph) {
         eachResult(site, [&](ValueId result) { rewiring.computed[result] = Substitute{site.source, kernel}; });
     } else {
         const at::Tensor value = kernel(source.tensor);
         eachResult(site, [&](ValueId result) { rewiring.given[result] = value; });
     }
+}
+
+SiteQparams SitePlanner::qparams(SiteId id, const SpecChange &change) const
+{
+    return chosenQparams(id, change).first;
+}
+
+const std::pair<SiteQparams, std::string> &SitePlanner::chosenQparams(SiteId id, const SpecChange &change) const
+{
+    const auto known = m_qparams.find(id);
+    if (known != m_qparams.end() && known->second.first == change)
+        return known->second.second;
+    const QuantSite &site = m_sites.site(id);
+    const FloatSource &source = sourceOf(id);
+    std::pair<SiteQparams, std::string> found;
+    try {
+        if (!source.inGraph)
+            found.first = changedQparams(site, change, source.tensor);
+        else if (const at::Tensor weight = storedView(*m_candidate, site.source); weight.defined())
+            found.first = changedQparams(site, change, weight);
+        else
+            found.first = fixedQparams(site, change);
+    } catch (const c10::Error &error) { // NaN: no scale
+        found = {{}, error.what_without_backtrace()};
+    }
+    return m_qparams.insert_or_assign(id, std::pair{change, std::move(found)}).first->second.second;
 }
 
 Rewiring SitePlanner::rewiring(const EditSet &edits) const
@@ -229,9 +286,18 @@ std::string SitePlanner::edgeId(const EdgeBypass &edge) const
     return (module.empty() ? reader.name : module) + "/in[" + std::to_string(index) + "]";
 }
 
+// Whose values a weight site quantizes.
+std::string SitePlanner::weightWords(SiteId id) const
+{
+    if (!sourceOf(id).inGraph)
+        return sourceOf(id).text;
+    return "from the candidate's own float weight";
+}
+
 Plan SitePlanner::plan(const EditSet &edits) const
 {
     Plan plan;
+    EditSet taken{edits.off, edits.bypassed, {}};
     const auto add = [&](ChangeKind kind, SiteId site, NodeId reader, std::string id, std::string text) {
         plan.changes.push_back({kind, site, reader, std::move(id), std::move(text)});
     };
@@ -258,32 +324,43 @@ Plan SitePlanner::plan(const EditSet &edits) const
         const QuantSite &site = m_sites.site(id);
         if (edits.off.contains(id))
             continue;
-        if (!sourceOf(id).refusal.empty())
-            add(ChangeKind::Refused, id, {}, site.id, sourceOf(id).refusal);
-        else if (site.watchesOnly || !respecifiedSite(site, change))
-            add(ChangeKind::Refused, id, {}, site.id, "this site cannot take " + change.text());
-        else
-            add(ChangeKind::Respecified, id, {}, site.id, site.spec.text() + " → " + change.text());
+        if (std::string why = refusal(id, change); !why.empty()) {
+            add(ChangeKind::Refused, id, {}, site.id, std::move(why));
+            continue;
+        }
+        const std::string range = rangeWords(site, change, weightWords(id));
+        add(ChangeKind::Respecified, id, {}, site.id,
+            site.spec.text() + " → " + change.text() + (range.empty() ? "" : ", " + range));
+        taken.respecified.emplace(id, change);
     }
     noteGroups(edits, plan);
+    for (const std::string &boundary : newBitBoundaries(m_candidate->graph(), m_sites, taken))
+        plan.notes.push_back(boundary);
     return plan;
 }
 
-// Switching off one member of a grid group changes nothing behind the group: say so and name the others.
+// Changing one member of a grid group changes little behind the group: say so and name the others.
 void SitePlanner::noteGroups(const EditSet &edits, Plan &plan) const
 {
-    for (SiteId id : edits.off) {
+    const auto note = [&](SiteId id, const std::string &what) {
         const QuantSite &site = m_sites.site(id);
         if (site.group < 0)
-            continue;
+            return;
         std::string others;
         for (std::size_t i = 0; i < m_sites.sites.size(); ++i)
-            if (m_sites.sites[i].group == site.group && SiteId(i) != id && !edits.off.contains(SiteId(i)))
+            if (m_sites.sites[i].group == site.group && SiteId(i) != id && !edits.off.contains(SiteId(i)) &&
+                !edits.respecified.contains(SiteId(i)))
                 others += (others.empty() ? "" : ", ") + m_sites.sites[i].id;
         if (!others.empty())
-            plan.notes.push_back("switching off " + site.id + " alone changes little: " + others +
+            plan.notes.push_back(what + site.id + " alone changes little: " + others +
                                  " quantizes the same values on the same grid");
-    }
+    };
+    for (SiteId id : edits.off)
+        note(id, "switching off ");
+    for (const PlannedChange &change : plan.changes)
+        if (change.kind == ChangeKind::Respecified &&
+            isFiner(edits.respecified.at(change.site), m_sites.site(change.site).spec))
+            note(change.site, "a finer spec for ");
 }
 
 std::vector<std::string> SitePlanner::offIds(const EditSet &edits) const

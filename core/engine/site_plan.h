@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "core/alignment.h"
 #include "core/edits.h"
 #include "core/engine/program.h"
+#include "core/engine/site_kernels.h"
 #include "core/error.h"
 #include "core/quant_site.h"
 
@@ -31,6 +33,10 @@ public:
     [[nodiscard]] Plan plan(const EditSet &edits) const;
     // Why the site cannot be float or re-specified; empty when it can.
     [[nodiscard]] std::string refusal(SiteId site) const;
+    // Why the site cannot take this spec; empty when it can.
+    [[nodiscard]] std::string refusal(SiteId site, const SpecChange &change) const;
+    // Scales and zero points of the site under a spec that it takes; empty where they depend on each tensor.
+    [[nodiscard]] SiteQparams qparams(SiteId site, const SpecChange &change) const;
     // Ids of everything that is off or bypassed and not refused, sorted.
     [[nodiscard]] std::vector<std::string> offIds(const EditSet &edits) const;
     [[nodiscard]] std::vector<std::string> changedIds(const EditSet &edits) const;
@@ -49,6 +55,9 @@ private:
     void addFusedKernels();
     void switchOff(SiteId site, Rewiring &rewiring) const;
     void respecify(SiteId site, const SpecChange &change, Rewiring &rewiring) const;
+    // Or why there are none.
+    [[nodiscard]] const std::pair<SiteQparams, std::string> &chosenQparams(SiteId site, const SpecChange &change) const;
+    [[nodiscard]] std::string weightWords(SiteId site) const;
     [[nodiscard]] std::string edgeId(const EdgeBypass &edge) const;
     void noteGroups(const EditSet &edits, Plan &plan) const;
 
@@ -57,6 +66,8 @@ private:
     const Alignment &m_alignment;
     Rewiring m_untouched;
     mutable std::unordered_map<SiteId, FloatSource> m_sources; // found on first use
+    // Of the last spec asked for.
+    mutable std::unordered_map<SiteId, std::pair<SpecChange, std::pair<SiteQparams, std::string>>> m_qparams;
 };
 
 } // namespace dblame

@@ -2,7 +2,6 @@
 #include "core/engine/site_kernels.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "core/engine/metric_kernels.h"
 #include "core/engine/site_arithmetic.h"
+#include "core/spec_change.h"
 
 namespace dblame
 {
@@ -23,66 +23,20 @@ namespace
 
 using kernels::QuantParams;
 
-constexpr double kEps = 1.0 / (1U << 23U);
-constexpr double kPresetEps = 1.0 / (1U << 12U);
-
 struct Rule {
     std::int64_t quantMin = 0, quantMax = 0;
     bool symmetric = false;
     bool divides = false;
-    double eps = kEps;
+    double eps = 0;
 
     [[nodiscard]] std::int64_t symmetricZero() const { return quantMin < 0 ? 0 : (quantMax + quantMin + 1) / 2; }
 };
 
 Rule ruleOf(const QuantSite &site, const SpecChange &change)
 {
-    const QuantSpec &own = site.spec;
-    Rule rule;
-    rule.symmetric = change.symmetric.value_or(own.symmetric);
-    rule.divides = own.divides;
-    for (const double s : site.scale)
-        if (s == kPresetEps)
-            rule.eps = kPresetEps;
-    const int ownBits = std::bit_width(static_cast<std::uint64_t>(own.quantMax - own.quantMin));
-    const std::int64_t half = std::int64_t{1} << (change.bits - 1);
-    if (change.bits == ownBits && rule.symmetric == own.symmetric) {
-        rule.quantMin = own.quantMin;
-        rule.quantMax = own.quantMax;
-    } else if (own.quantMin >= 0) {
-        rule.quantMin = 0;
-        rule.quantMax = 2 * half - 1;
-    } else {
-        const bool restricted = own.quantMin == -own.quantMax;
-        rule.quantMin = rule.symmetric && restricted ? 1 - half : -half;
-        rule.quantMax = half - 1;
-    }
-    return rule;
-}
-
-bool transposedConvolution(const QuantSite &site)
-{
-    return site.moduleType.find("ConvTranspose") != std::string::npos;
-}
-
-std::int64_t channelAxis(const QuantSite &site, std::int64_t dims)
-{
-    if (site.spec.axis >= 0 && site.spec.axis < dims)
-        return site.spec.axis;
-    if (site.role == SiteRole::Weight)
-        return transposedConvolution(site) && dims > 1 ? 1 : 0;
-    if (dims == 3 && site.moduleType.find("Conv") == std::string::npos)
-        return 2;
-    return std::min<std::int64_t>(1, dims - 1);
-}
-
-std::int64_t blockAxis(const QuantSite &site, std::int64_t dims)
-{
-    if (site.spec.granularity == Granularity::PerBlock && site.spec.axis >= 0 && site.spec.axis < dims)
-        return site.spec.axis;
-    if (site.role == SiteRole::Weight)
-        return transposedConvolution(site) || dims < 2 ? 0 : 1;
-    return channelAxis(site, dims);
+    const IntegerRange grid = changedGrid(site, change);
+    return {grid.low, grid.high, change.symmetric.value_or(site.spec.symmetric), site.spec.divides,
+            smallestScaleOf(site)};
 }
 
 // x with its units in place: a block axis is split in two; `reduced`: the axes inside a unit.
@@ -105,14 +59,14 @@ Units unitsOf(const QuantSite &site, const SpecChange &change, const at::Tensor 
         allBut(-1);
         break;
     case Granularity::PerChannel:
-        allBut(dims == 0 ? -1 : channelAxis(site, dims));
+        allBut(dims == 0 ? -1 : channelAxisOf(site, dims));
         break;
     case Granularity::PerToken:
         if (dims > 0)
             units.reduced.push_back(dims - 1);
         break;
     case Granularity::PerBlock: {
-        const std::int64_t axis = blockAxis(site, dims);
+        const std::int64_t axis = blockAxisOf(site, dims);
         units.view = x.unflatten(axis, {x.size(axis) / change.blockSize, change.blockSize});
         units.reduced.push_back(axis + 1);
         if (site.role == SiteRole::Weight)
@@ -144,25 +98,6 @@ Qparams chooseQparams(const at::Tensor &low, const at::Tensor &high, const Rule 
     return {scale.to(at::kFloat), zero.to(at::kFloat)};
 }
 
-// The range that an activation site was made with; nullopt: it is not in the file.
-std::optional<std::pair<double, double>> ownRange(const QuantSite &site, const Rule &rule)
-{
-    if (site.role == SiteRole::Weight || site.spec.dynamic || site.scale.empty())
-        return std::nullopt;
-    double low = 0;
-    double high = 0;
-    for (std::size_t i = 0; i < site.scale.size(); ++i) {
-        const double s = site.scale[i];
-        const double z = i < site.zeroPoint.size() ? static_cast<double>(site.zeroPoint[i]) : 0.0;
-        const auto qmin = static_cast<double>(site.spec.quantMin);
-        const auto qmax = static_cast<double>(site.spec.quantMax);
-        const bool stays = site.spec.symmetric && rule.symmetric;
-        low = std::min(low, stays ? -s * (qmax - qmin) / 2 : (qmin - z) * s);
-        high = std::max(high, stays ? s * (qmax - qmin) / 2 : (qmax - z) * s);
-    }
-    return std::pair{low, high};
-}
-
 // As chooseQparams(), in double: the range is a product that float32 would round before it is divided again.
 Qparams qparamsOfRange(double low, double high, const Rule &rule)
 {
@@ -179,7 +114,7 @@ Qparams qparamsOfRange(double low, double high, const Rule &rule)
 Qparams qparamsFor(const QuantSite &site, const SpecChange &change, const Rule &rule, const Units &units)
 {
     if (change.granularity == Granularity::PerTensor)
-        if (const auto range = ownRange(site, rule))
+        if (const auto range = ownRangeOf(site, rule.symmetric))
             return qparamsOfRange(range->first, range->second, rule);
     // coreai-opt computes a half-precision weight's scale in its own type.
     const at::Tensor values = rule.divides ? units.view : units.view.to(at::kFloat);
@@ -218,22 +153,27 @@ void checkRespecifiable(const QuantSite &site, const SpecChange &change, const a
 
 } // namespace
 
+std::optional<std::pair<double, double>> ownRangeOf(const QuantSite &site, bool symmetric)
+{
+    if (site.role == SiteRole::Weight || site.spec.dynamic || site.scale.empty())
+        return std::nullopt;
+    double low = 0;
+    double high = 0;
+    for (std::size_t i = 0; i < site.scale.size(); ++i) {
+        const double s = site.scale[i];
+        const double z = i < site.zeroPoint.size() ? static_cast<double>(site.zeroPoint[i]) : 0.0;
+        const auto qmin = static_cast<double>(site.spec.quantMin);
+        const auto qmax = static_cast<double>(site.spec.quantMax);
+        const bool stays = site.spec.symmetric && symmetric;
+        low = std::min(low, stays ? -s * (qmax - qmin) / 2 : (qmin - z) * s);
+        high = std::max(high, stays ? s * (qmax - qmin) / 2 : (qmax - z) * s);
+    }
+    return std::pair{low, high};
+}
+
 std::string respecifyProblem(const QuantSite &site, const SpecChange &change, const std::vector<std::int64_t> &shape)
 {
-    if (change.bits < 2 || change.bits > 16)
-        return std::to_string(change.bits) + " bits: 2 to 16 are possible";
-    if (change.granularity != Granularity::PerBlock)
-        return {};
-    if (shape.empty())
-        return "a single number has no blocks";
-    const std::int64_t axis = blockAxis(site, static_cast<std::int64_t>(shape.size()));
-    const std::int64_t size = shape[static_cast<std::size_t>(axis)];
-    if (change.blockSize < 1)
-        return "the block size must be at least 1";
-    if (size % change.blockSize != 0)
-        return "blocks of " + std::to_string(change.blockSize) + " do not divide the " + std::to_string(size) +
-               " entries of axis " + std::to_string(axis);
-    return {};
+    return changeProblem(site, change, shape);
 }
 
 SiteKernel respecifiedSite(const QuantSite &site, const SpecChange &change)

@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -149,6 +151,28 @@ std::string firstDifference(const RunReport &a, const RunReport &b)
     return {};
 }
 
+namespace
+{
+
+SpecChange randomChange(std::mt19937 &random)
+{
+    constexpr ElementType types[] = {ElementType::Int4,       ElementType::UInt8,      ElementType::Int16,
+                                     ElementType::Float8E4M3, ElementType::Float8E5M2, ElementType::Float4E2M1,
+                                     ElementType::BFloat16,   ElementType::UInt6};
+    SpecChange change{static_cast<int>(3 + random() % 6), Granularity::PerTensor, {}, 32};
+    if (random() % 3 != 0)
+        change.type = types[random() % std::size(types)];
+    const bool cast = change.type == ElementType::BFloat16;
+    if (!cast && random() % 3 == 0)
+        change.granularity = Granularity::PerChannel;
+    else if (!cast && random() % 3 == 0)
+        std::tie(change.low, change.high) =
+            std::pair(-0.25 * static_cast<double>(random() % 8), 0.5 + static_cast<double>(random() % 4));
+    return change;
+}
+
+} // namespace
+
 void editAtRandom(EditSet &edits, const std::vector<QuantSite> &sites, std::mt19937 &random)
 {
     const SiteId site(random() % sites.size());
@@ -162,7 +186,7 @@ void editAtRandom(EditSet &edits, const std::vector<QuantSite> &sites, std::mt19
             edits.bypassed.insert({site, sites[site.get()].readers.front()});
         break;
     default:
-        edits.respecified[site] = SpecChange{static_cast<int>(3 + random() % 6), Granularity::PerTensor, {}, 32};
+        edits.respecified[site] = randomChange(random);
     }
 }
 

@@ -44,7 +44,8 @@ public:
 // Equal in every figure, bit for bit; times and "carried over" aside.
 [[nodiscard]] std::string firstDifference(const RunReport &a, const RunReport &b);
 
-// Switches a site off or on again, bypasses it for its first reader, or gives it 3 to 8 bits per tensor.
+// Switches a site off or on again, bypasses it for its first reader, or gives it other bits, another type, per
+// tensor or per channel, or a range.
 void editAtRandom(EditSet &edits, const std::vector<QuantSite> &sites, std::mt19937 &random);
 
 } // namespace dblame::test

@@ -173,7 +173,7 @@ TEST_P(Incremental, EqualsAFullRunBitForBit)
     EditSet edits;
     (void)runOrFail(*pair.comparison, edits, options);
     int partial = 0;
-    for (int step = 0; step < 6; ++step) {
+    for (int step = 0; step < 10; ++step) {
         editAtRandom(edits, sites, random);
         const RunReport rerun = runOrFail(*pair.comparison, edits, options);
         partial += rerun.rowsRecomputed < static_cast<int>(rerun.rows.size());
