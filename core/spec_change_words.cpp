@@ -44,6 +44,10 @@ Result<SpecChange> parseSpecChange(std::string_view text, const QuantSite &site)
     const auto spec = parseTensorSpec(text, base);
     if (!spec)
         return tl::unexpected(spec.error());
+    if (std::count(text.begin(), text.end(), ':') > 2)
+        return unfit(text,
+                     "a candidate's site is not calibrated again, so it has no observer to choose; give range=LO..HI, "
+                     "or quantize the reference by a recipe");
     SpecChange change;
     change.type = spec->type;
     if (isCast(spec->type))
