@@ -14,6 +14,7 @@
 #include "core/recipe_facts.h"
 #include "core/report_writer.h"
 #include "core/selector.h"
+#include "core/spec_change.h"
 #include "core/user_folders.h"
 
 namespace dblame
@@ -64,16 +65,53 @@ Result<std::vector<Selector>> parseSelectors(const std::vector<std::string> &tex
     return selectors;
 }
 
-// What --only leaves out, and what --skip names, together.
-Result<EditSet> resolve(const std::vector<Selector> &skip, const std::vector<Selector> &only, const Model &candidate,
-                        const SiteTable &sites)
+// --set on a candidate; for one made of a recipe it has changed the recipe.
+Result<std::vector<RecipeOverride>> parseOverrides(const std::vector<std::string> &texts)
+{
+    std::vector<RecipeOverride> overrides;
+    for (const auto &text : texts) {
+        auto change = parseOverride(text);
+        if (!change)
+            return tl::unexpected(change.error());
+        overrides.push_back(std::move(*change));
+    }
+    return overrides;
+}
+
+// A later --set has the last word on a site.
+Result<void> addOverride(const RecipeOverride &change, const Model &candidate, const SiteTable &sites, EditSet &edits)
+{
+    const auto more = editsOf(change, candidate, sites);
+    if (!more)
+        return tl::unexpected(more.error());
+    for (const SiteId site : more->off) {
+        edits.off.insert(site);
+        edits.respecified.erase(site);
+    }
+    edits.bypassed.insert(more->bypassed.begin(), more->bypassed.end());
+    for (const auto &[site, spec] : more->respecified) {
+        edits.off.erase(site);
+        std::erase_if(edits.bypassed,
+                      [&](const EdgeBypass &edge) { return edge.site == site && !more->bypassed.contains(edge); });
+        edits.respecified.insert_or_assign(site, spec);
+    }
+    return {};
+}
+
+// What --only leaves out, and what --set and --skip name, together; float has the last word.
+Result<EditSet> resolve(const std::vector<Selector> &skip, const std::vector<Selector> &only,
+                        const std::vector<RecipeOverride> &set, const Model &candidate, const SiteTable &sites)
 {
     EditSet edits;
+    for (const auto &change : set)
+        if (auto added = addOverride(change, candidate, sites, edits); !added)
+            return tl::unexpected(added.error());
     if (!only.empty()) {
         auto rest = selectAllBut(only, candidate, sites);
         if (!rest)
             return rest;
-        edits = std::move(*rest);
+        edits.off.merge(rest->off);
+        edits.bypassed.merge(rest->bypassed);
     }
     for (const auto &selector : skip) {
         auto more = selectForSkip(selector, candidate, sites);
@@ -83,6 +121,7 @@ Result<EditSet> resolve(const std::vector<Selector> &skip, const std::vector<Sel
         edits.bypassed.merge(more->bypassed);
     }
     std::erase_if(edits.bypassed, [&edits](const EdgeBypass &edge) { return edits.off.contains(edge.site); });
+    std::erase_if(edits.respecified, [&edits](const auto &entry) { return edits.off.contains(entry.first); });
     return edits;
 }
 
@@ -230,9 +269,9 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
         return tl::unexpected(recipes.error());
     if (recipes->size() > 1)
         return fail(ErrorCode::Usage, "compare", "one recipe makes one candidate; dblame plan compares two recipes");
-    if (recipes->empty() && !options.recipe.set.empty())
-        return fail(ErrorCode::Usage, "--set",
-                    "changes a recipe; give --preset or --recipe, or --skip for a candidate");
+    const auto set = parseOverrides(recipes->empty() ? options.recipe.set : std::vector<std::string>{});
+    if (!set)
+        return tl::unexpected(set.error());
     if (recipes->empty() && !options.calibration.empty())
         return fail(ErrorCode::Usage, "--calibration", "is for a recipe's observers; give --preset or --recipe");
 
@@ -263,7 +302,7 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
     if (!comparison)
         return tl::unexpected(comparison.error());
     const SiteTable &sites = (*comparison)->sites();
-    const auto edits = resolve(*skip, *only, *pair->candidate, sites);
+    const auto edits = resolve(*skip, *only, *set, *pair->candidate, sites);
     if (!edits)
         return tl::unexpected(edits.error());
 
@@ -280,7 +319,8 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
         return tl::unexpected(result.error());
     if (stop.stop_requested())
         return fail(ErrorCode::Cancelled, "", "cancelled");
-    Report report = makeReport(*result, (*comparison)->alignment(), sites, *pair->reference, *pair->candidate,
+    const SiteTable ran = changedSites(sites, *edits, result->changed);
+    Report report = makeReport(*result, (*comparison)->alignment(), ran, *pair->reference, *pair->candidate,
                                {options.channels, options.histograms, options.hashes});
     report.warnings.insert(report.warnings.begin(), pair->notes.begin(), pair->notes.end());
     if (quantized) {

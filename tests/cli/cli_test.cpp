@@ -153,7 +153,14 @@ INSTANTIATE_TEST_SUITE_P(
                     WrongUsage{{"compare", kFloat, kInt8, "--json", kDemo}, "is a folder"},
                     WrongUsage{{"comapre", kFloat, kInt8}, "neither a command"},
                     WrongUsage{{"compare", kFloat, kInt8, "--inputs", kInputs, "--skip", "module:block.conv9"},
-                               "matches no module of the candidate; nearest: block.conv"}));
+                               "matches no module of the candidate; nearest: block.conv"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--set", "module:fc=weight=int4:odd"}, "is no scheme"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--inputs", kInputs, "--set", "module:fcc=weight=int4:sym"},
+                               "matches no module of the candidate; nearest: fc"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--inputs", kInputs, "--set", "module:fc=none"},
+                               "asks the quantizer of a recipe (--preset or --recipe)"},
+                    WrongUsage{{"compare", kFloat, kInt8, "--inputs", kInputs, "--set", "module:pool1=weight=int4:sym"},
+                               "no such site; it has: pool1/out"}));
 
 TEST_F(Cli, CompareShowsATableWithTheLargestDropMarked)
 {
@@ -223,6 +230,54 @@ TEST_F(Cli, SkippingOneLayerLeavesTheOthersQuantized)
     // The stem comes before: nothing of it changes.
     EXPECT_EQ(rowOf(after, "conv2d")["snr_db"], rowOf(before, "conv2d")["snr_db"]);
     EXPECT_NE(after["output_snr_db"], before["output_snr_db"]);
+}
+
+TEST_F(Cli, SetGivesACandidatesSitesOtherSpecs)
+{
+    const json before = compareJson({});
+    const json after = compareJson({"--set", "module:block.conv2/weight=f8e4m3:sym:channel", "module:fc=weight=int4",
+                                    "module:block.relu=out=int16:affine,range=0..4"});
+    EXPECT_EQ(after["changed"], json({"block.conv2/weight=f8e4m3 per channel",
+                                      "block.relu/out=int16 affine per tensor in "
+                                      "0..4",
+                                      "fc/weight=int4 per channel"}));
+    EXPECT_TRUE(after["skipped"].empty());
+    const json weight = rowOf(after, "p_block_conv2_weight");
+    EXPECT_EQ(weight["site"]["dtype"], "float8_e4m3fn");
+    EXPECT_EQ(weight["site"]["change"], "f8e4m3 per channel");
+    EXPECT_NEAR(db(weight["snr_db"]), 31.5, 3); // three bits of mantissa, against 44.5 with int8
+    const json relu = rowOf(after, "relu_1");
+    EXPECT_EQ(relu["site"]["effective_bits"], 16);
+    EXPECT_EQ(relu["site"]["scale"].get<float>(), 4.0F / 65535);
+    EXPECT_EQ(relu["site"]["quant_min"], -32768);
+    EXPECT_EQ(rowOf(after, "p_fc_weight")["site"]["effective_bits"], 4);
+    // A bit is worth 6 dB.
+    EXPECT_NEAR(db(rowOf(before, "p_fc_weight")["snr_db"]) - db(rowOf(after, "p_fc_weight")["snr_db"]), 24.1, 2);
+    EXPECT_EQ(rowOf(after, "conv2d")["snr_db"], rowOf(before, "conv2d")["snr_db"]);
+    EXPECT_THAT(after["warnings"].dump(), HasSubstr("boundary of bits at conv2d_2: 16 in, 8 out"));
+}
+
+TEST_F(Cli, SetToFloatIsSkip)
+{
+    const json set = compareJson({"--set", "module:block.conv1=float"});
+    const json skip = compareJson({"--skip", "module:block.conv1"});
+    EXPECT_EQ(set["skipped"], skip["skipped"]);
+    EXPECT_EQ(set["output_snr_db"], skip["output_snr_db"]);
+    // The later word counts; --skip has the last one.
+    const json later = compareJson({"--set", "module:fc/weight=float", "module:fc/weight=int8:sym:tensor"});
+    EXPECT_TRUE(later["skipped"].empty());
+    EXPECT_EQ(later["changed"], json({"fc/weight=int8 symmetric per tensor"}));
+    const json off = compareJson({"--set", "module:fc/weight=int4", "--skip", "module:fc/weight"});
+    EXPECT_FALSE(off.contains("changed"));
+    EXPECT_EQ(off["skipped"], json({"fc/weight"}));
+}
+
+TEST_F(Cli, ARefusedSpecIsAWarningThatNamesTheReason)
+{
+    const json report = compareJson({"--set", "module:fc/weight=int4:sym:block5"});
+    EXPECT_FALSE(report.contains("changed"));
+    EXPECT_THAT(report["warnings"].dump(), HasSubstr("blocks of 5 do not divide the 32 entries of axis 1"));
+    EXPECT_EQ(report["output_snr_db"], compareJson({})["output_snr_db"]);
 }
 
 TEST_F(Cli, ThresholdsGiveStatusOneAndSayWhich)

@@ -136,6 +136,7 @@ TEST_F(SpecChangeTest, WhatACandidateCannotTakeIsRefusedInWords)
     EXPECT_THAT(problem("module:fc=in=int8:affine:token,range=0..1"), HasSubstr("choose per tensor"));
     EXPECT_THAT(problem("module:fc=weight=int4:sym:block2x2"), HasSubstr("one block size"));
     EXPECT_THAT(problem("module:fc=weight=int4:sym:channel@1"), HasSubstr("keeps its own axis (0)"));
+    EXPECT_THAT(problem("module:fc=in=int8:affine:tensor:mse"), HasSubstr("brings no observer"));
     EXPECT_THAT(problem("module:fc=in=int8:symclip"), HasSubstr("write sym"));
     EXPECT_THAT(problem("module:fc=in=int8:affine:tensor:mse"), HasSubstr("no observer to choose"));
     EXPECT_THAT(problem("module:fc=weight=int32:sym"), HasSubstr("int32 is a type for biases"));
