@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/quantize_pair.h"
 
+#include "core/random_looking.h"
 #include "core/user_folders.h"
 
 namespace dblame
@@ -30,6 +31,10 @@ Result<QuantizedModel> quantizeReference(Engine &engine, const std::shared_ptr<c
     if (made && made->calibrationBatches > 0)
         source = choice.files.empty() ? "on the inputs themselves: give other data with --calibration"
                                       : calibration->info().source;
+    // Those of the inputs themselves are said anyway.
+    if (made && made->calibrationBatches > 0 && !choice.files.empty())
+        if (const auto note = randomLookNote(calibration->info()))
+            made->warnings.push_back("calibration: " + *note);
     return made;
 }
 

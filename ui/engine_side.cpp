@@ -201,7 +201,6 @@ Result<RecipePreview> EngineSide::preview(const Recipe &recipe)
     preview.sites = static_cast<int>(placed->placement.sites.size());
     if (m_open.made.candidate) {
         const QuantizedModel &now = m_open.made.candidate->quantized;
-        preview.sitesBefore = static_cast<int>(now.placement.sites.size());
         preview.diff =
             comparePlacements(now.annotated->graph(), now.placement, placed->annotated->graph(), placed->placement);
     }
@@ -228,6 +227,18 @@ Result<NodeReport> EngineSide::detail(PairId row, std::stop_token stop)
     if (!m_open.comparison)
         return fail(ErrorCode::Incomparable, {}, "no figures yet: run the comparison first");
     return m_open.comparison->detail(row, std::move(stop));
+}
+
+Result<OutputParts> EngineSide::measureParts(const RunOptions &options, const Progress &progress, std::stop_token stop)
+{
+    if (!m_open.comparison || !m_open.made.candidate)
+        return fail(ErrorCode::Incomparable, {},
+                    "nothing to measure: make a candidate of the reference by a recipe, and open inputs first");
+    auto own = m_engine->compare(m_open.reference.model, m_open.made.candidate->quantized.model, m_open.inputs.set, {},
+                                 m_open.comparison.get());
+    if (!own)
+        return tl::unexpected(own.error());
+    return measureOutputParts(**own, options, progress, std::move(stop));
 }
 
 } // namespace dblame::ui

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/engine.h"
+#include "core/output_parts.h"
 #include "core/placement_diff.h"
 #include "ui/open_pair.h"
 
@@ -38,8 +39,7 @@ struct OpenRequest {
 // What another recipe would do to the reference, before it is made. Nothing runs for it.
 struct RecipePreview {
     int sites = 0;
-    int sitesBefore = -1; // of the present recipe; -1: the candidate comes from a file, or there is none
-    // Against the present recipe; nothing where the two rewrite the float model in different ways.
+    // Against the present recipe; nothing where the candidate comes from a file, or there is none.
     std::optional<PlacementDiff> diff;
 };
 
@@ -73,6 +73,9 @@ public:
     [[nodiscard]] Result<RunReport> run(const EditSet &edits, const RunOptions &options, ReportSink &sink,
                                         std::stop_token stop);
     [[nodiscard]] Result<NodeReport> detail(PairId row, std::stop_token stop);
+    // Of the recipe's candidate without edits, on a comparison of its own: what run() left stays as it is.
+    [[nodiscard]] Result<OutputParts> measureParts(const RunOptions &options, const Progress &progress,
+                                                   std::stop_token stop);
 
 private:
     struct OpenModel {

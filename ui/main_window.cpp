@@ -186,6 +186,8 @@ void MainWindow::connectPanels()
     });
     connect(m_recipe, &RecipePanel::recipeWanted, this, &MainWindow::chooseRecipe);
     connect(m_recipe, &RecipePanel::exportWanted, this, &MainWindow::exportRecipe);
+    connect(m_recipe, &RecipePanel::measureWanted, this, &MainWindow::measureParts);
+    connect(m_recipe, &RecipePanel::stopMeasuringWanted, this, [this] { m_runner->stopMeasuring(); });
     connect(m_inspector, &InspectorPanel::skipLayerRequested, m_layers, &LayersPanel::toggleRow);
     connect(m_inspector, &InspectorPanel::jumpRequested, m_selection, &Selection::setCurrent);
     connect(m_inspector, &InspectorPanel::detailRequested, this, [this](PairId row) { m_runner->detail(row); });

@@ -150,6 +150,9 @@ private:
     void showModified();
     // main_window_recipe.cpp
     void showNoReference();
+    void measureParts();
+    void takeParts(const OutputParts &parts);
+    void takePartsFailure(const Error &error);
     // main_window_run.cpp
     void connectRunner();
     void takeOpened(const Opened &opened);
@@ -160,6 +163,7 @@ private:
     void takeOpenFailure(const Error &error);
     void takeFinished(const std::shared_ptr<const RunReport> &report, const EditSet &edits);
     void takeRunFailure(const Error &error);
+    [[nodiscard]] RunOptions runOptions() const;
     void say(const QString &progress);
     // main_window_show.cpp
     void showPair();

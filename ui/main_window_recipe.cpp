@@ -6,7 +6,9 @@
 #include <QFileDialog>
 #include <QFileInfo>
 
+#include "core/log.h"
 #include "ui/recipe_dialog.h"
+#include "ui/recipe_panel.h"
 
 namespace dblame::ui
 {
@@ -52,6 +54,29 @@ void MainWindow::showNoReference()
     m_banners->show(QStringLiteral("open"), BannerArea::Problem,
                     tr("A recipe makes the candidate of a reference: open the float model first"),
                     {{tr("Reference…"), [this] { chooseReference(); }}});
+}
+
+void MainWindow::measureParts()
+{
+    m_banners->remove(QStringLiteral("parts"));
+    m_runner->measureParts(runOptions());
+}
+
+void MainWindow::takeParts(const OutputParts &parts)
+{
+    m_recipe->setParts(parts);
+    say(tr("the outputs are measured"));
+}
+
+void MainWindow::takePartsFailure(const Error &error)
+{
+    logError(error);
+    if (error.code == ErrorCode::Cancelled) {
+        say(tr("stopped measuring"));
+        return;
+    }
+    m_banners->show(QStringLiteral("parts"), BannerArea::Problem, QString::fromStdString(error.text()),
+                    {{tr("Measure again"), [this] { measureParts(); }}});
 }
 
 bool MainWindow::exportRecipeTo(const QString &path, RecipeFormat format)

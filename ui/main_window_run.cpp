@@ -76,8 +76,12 @@ void MainWindow::connectRunner()
         m_progress->setRange(0, total > 0 ? kProgressSteps : 0);
         m_progress->setValue(
             total > 0 ? static_cast<int>(kProgressSteps * static_cast<double>(done) / static_cast<double>(total)) : 0);
-        const bool quantizing = what == QLatin1String("calibrating");
-        say(quantizing ? tr("quantizing: %1 %").arg(total > 0 ? 100 * done / total : 0) : tr("opening: %1").arg(what));
+        const quint64 percent = total > 0 ? 100 * done / total : 0;
+        if (what.startsWith(QLatin1String("measuring ")))
+            say(tr("%1: %2 %").arg(what).arg(percent));
+        else
+            say(what == QLatin1String("calibrating") ? tr("quantizing: %1 %").arg(percent)
+                                                     : tr("opening: %1").arg(what));
     });
     connect(m_runner, &Runner::opened, this, &MainWindow::takeOpened);
     connect(m_runner, &Runner::openFailed, this, &MainWindow::takeOpenFailure);
@@ -100,6 +104,8 @@ void MainWindow::connectRunner()
         m_banners->show(QStringLiteral("plan"), BannerArea::Problem, QString::fromStdString(error.text()),
                         {{tr("Undo the change"), [this] { m_session->undoStack()->undo(); }}});
     });
+    connect(m_runner, &Runner::partsMeasured, this, &MainWindow::takeParts);
+    connect(m_runner, &Runner::partsFailed, this, &MainWindow::takePartsFailure);
     connect(m_runner, &Runner::detailArrived, m_inspector, &InspectorPanel::setDetail);
     connect(m_runner, &Runner::detailFailed, this, [this](PairId row, const Error &error) {
         if (error.code != ErrorCode::Cancelled)
@@ -242,6 +248,14 @@ void MainWindow::takeOpenFailure(const Error &error)
         {{tr("Reference…"), [this] { chooseReference(); }}, {tr("Candidate…"), [this] { chooseCandidate(); }}});
 }
 
+RunOptions MainWindow::runOptions() const
+{
+    RunOptions options;
+    options.signal = m_session->signal();
+    options.cacheBytes = cacheBytes();
+    return options;
+}
+
 void MainWindow::run()
 {
     if (m_opening) {
@@ -266,15 +280,12 @@ void MainWindow::run()
                "files that changed on disk."));
         return;
     }
-    RunOptions options;
-    options.signal = m_session->signal();
-    options.cacheBytes = cacheBytes();
     m_table->startRun();
     m_plot->runStarted();
     m_progress->setRange(0, kProgressSteps);
     m_progress->setValue(0);
     say(tr("starting"));
-    m_runner->run(m_session->edits(), options);
+    m_runner->run(m_session->edits(), runOptions());
 }
 
 void MainWindow::stop()

@@ -15,6 +15,7 @@
 #include <QProgressBar>
 #include <QPushButton>
 
+#include "core/random_looking.h"
 #include "ui/alignment_panel.h"
 #include "ui/eliding.h"
 #include "ui/graph_panel.h"
@@ -64,6 +65,7 @@ void MainWindow::showPair()
     m_recipe->setPair(pair);
     m_layers->setRunnable(m_session->runnable());
     m_plot->setRunnable(m_session->runnable());
+    m_recipe->setRunnable(m_session->runnable());
     m_inspector->setRunnable(m_session->runnable());
     m_nodesDock->setWindowTitle(m_table->pairCount() == 0 ? tr("Nodes") : tr("Nodes %1").arg(m_table->pairCount()));
     if (pair->inputs.random)
@@ -71,6 +73,11 @@ void MainWindow::showPair()
                         tr("The inputs are random numbers. They rank layers differently from real data: take what "
                            "you see as a test of the set-up, not as a finding."),
                         {{tr("Inputs…"), [this] { chooseInputs(); }}});
+    else if (const auto note = randomLookNote(pair->inputs))
+        m_banners->show(
+            QStringLiteral("random"), BannerArea::Warning,
+            tr("Take what you see as a test of the set-up, not as a finding: %1").arg(QString::fromStdString(*note)),
+            {{tr("Inputs…"), [this] { chooseInputs(); }}});
     else
         m_banners->remove(QStringLiteral("random"));
     showFileNames();
@@ -124,7 +131,9 @@ void MainWindow::showActivity()
     const auto activity = m_runner->activity();
     const bool running = m_runner->running();
     const bool opening = m_runner->opening();
-    m_stopButton->setEnabled(running || opening || activity == Runner::Layout);
+    const bool measuring = m_runner->measuring();
+    m_stopButton->setEnabled(running || opening || measuring || activity == Runner::Layout);
+    m_recipe->setMeasuring(measuring);
     m_stopAction->setEnabled(m_stopButton->isEnabled());
     m_runButton->setEnabled(m_session->runnable() || opening);
     m_runAction->setEnabled(true); // says what is missing
@@ -141,10 +150,10 @@ void MainWindow::showActivity()
     const bool busyText =
         m_progressText->text() == tr("loading LibTorch") || m_progressText->text() == tr("laying out the graph") ||
         m_progressText->text().startsWith(tr("opening: ")) || m_progressText->text().startsWith(tr("quantizing: ")) ||
-        m_progressText->text() == tr("opening");
+        m_progressText->text().startsWith(tr("measuring ")) || m_progressText->text() == tr("opening");
     if (!activity && busyText)
         say({});
-    const bool shown = running || opening || activity == Runner::Load || activity == Runner::Layout;
+    const bool shown = running || opening || measuring || activity == Runner::Load || activity == Runner::Layout;
     if (shown && m_progress->isHidden())
         m_progress->setRange(0, running ? kProgressSteps : 0); // without figures it shows that something goes on
     m_progress->setVisible(shown);

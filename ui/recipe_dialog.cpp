@@ -353,11 +353,7 @@ void RecipeDialog::setPreview(const RecipePreview &preview)
     m_previewList->clear();
     if (!preview.diff) {
         m_previewList->hide();
-        m_previewSummary->setText(
-            preview.sitesBefore < 0 ? tr("%1 sites would be quantized").arg(preview.sites)
-                                    : tr("This recipe rewrites the float model in another way: %1 sites instead of %2")
-                                          .arg(preview.sites)
-                                          .arg(preview.sitesBefore));
+        m_previewSummary->setText(tr("%1 sites would be quantized").arg(preview.sites));
         return;
     }
     const auto count = [&](SiteChange kind) {

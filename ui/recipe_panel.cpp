@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include <QComboBox>
-#include <QFont>
 #include <QFrame>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -16,6 +15,8 @@
 #include <QTableView>
 
 #include "ui/eliding.h"
+#include "ui/recipe_tables.h"
+#include "ui/recipe_weights.h"
 #include "ui/row_words.h"
 #include "ui/selection.h"
 #include "ui/theme.h"
@@ -25,39 +26,6 @@ namespace dblame::ui
 
 namespace
 {
-
-constexpr int kRowHeight = 24; // pixels
-
-QTableView *makeTable(QStandardItemModel *model, const QString &name)
-{
-    auto *view = new QTableView;
-    view->setModel(model);
-    view->setAccessibleName(name);
-    view->setSelectionBehavior(QAbstractItemView::SelectRows);
-    view->setSelectionMode(QAbstractItemView::SingleSelection);
-    view->setEditTriggers(QAbstractItemView::NoEditTriggers);
-    view->setShowGrid(false);
-    view->setWordWrap(false);
-    view->setTabKeyNavigation(false);
-    view->verticalHeader()->hide();
-    view->verticalHeader()->setDefaultSectionSize(kRowHeight);
-    view->horizontalHeader()->setHighlightSections(false);
-    view->horizontalHeader()->setStretchLastSection(true);
-    return view;
-}
-
-QStandardItem *cell(const QString &text, bool number = false, bool marked = false)
-{
-    auto *item = new QStandardItem(text);
-    item->setToolTip(text);
-    item->setTextAlignment((number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
-    if (marked) {
-        QFont font;
-        font.setWeight(QFont::DemiBold);
-        item->setFont(font);
-    }
-    return item;
-}
 
 QString range(double low, double high)
 {
@@ -74,11 +42,12 @@ QString share(const std::optional<double> &part)
 
 RecipePanel::RecipePanel(QWidget *parent)
     : QWidget(parent), m_factModel(new QStandardItemModel(this)), m_calibrationModel(new QStandardItemModel(this)),
-      m_facts(makeTable(m_factModel, tr("Facts of the recipe"))),
-      m_calibration(makeTable(m_calibrationModel, tr("Calibration per site"))), m_title(new ElidingLabel),
-      m_summary(new ElidingLabel), m_warning(new QLabel), m_banner(new QFrame),
-      m_change(new QPushButton(tr("Another recipe…"))), m_export(new QPushButton(tr("Export recipe…"))),
-      m_which(new QComboBox), m_tables(new QStackedWidget), m_stack(new QStackedLayout)
+      m_facts(makeRecipeTable(m_factModel, tr("Facts of the recipe"))),
+      m_calibration(makeRecipeTable(m_calibrationModel, tr("Calibration per site"))), m_title(new ElidingLabel),
+      m_summary(new ElidingLabel), m_warning(new QLabel), m_banner(new QFrame), m_weights(new RecipeWeights),
+      m_measure(new QPushButton), m_change(new QPushButton(tr("Another recipe…"))),
+      m_export(new QPushButton(tr("Export recipe…"))), m_which(new QComboBox), m_tables(new QStackedWidget),
+      m_stack(new QStackedLayout)
 {
     m_factModel->setHorizontalHeaderLabels({tr("Fact"), tr("Where"), tr("Value")});
     m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Drift"), tr("Observed"), tr("Evaluation"),
@@ -105,9 +74,13 @@ RecipePanel::RecipePanel(QWidget *parent)
     // One at a time: beside each other neither has room for its last columns.
     m_tables->addWidget(m_calibration);
     m_tables->addWidget(m_facts);
-    m_which->addItems({tr("Calibration"), tr("Facts")});
+    m_tables->addWidget(m_weights);
+    m_which->addItems({tr("Calibration"), tr("Facts"), tr("Weights")});
     m_which->setAccessibleName(tr("What the table shows"));
-    connect(m_which, &QComboBox::currentIndexChanged, m_tables, &QStackedWidget::setCurrentIndex);
+    connect(m_which, &QComboBox::currentIndexChanged, this, [this](int page) {
+        m_tables->setCurrentIndex(page);
+        m_measure->setVisible(m_tables->currentWidget() == m_facts);
+    });
     auto *made = new QWidget;
     auto *layout = new QVBoxLayout(made);
     layout->setContentsMargins(0, 0, 0, 0);
@@ -139,12 +112,16 @@ QWidget *RecipePanel::buildHead()
     m_summary->setProperty("role", "mute");
     connect(m_change, &QPushButton::clicked, this, &RecipePanel::recipeWanted);
     connect(m_export, &QPushButton::clicked, this, &RecipePanel::exportWanted);
+    m_measure->hide(); // until the facts are looked at
+    connect(m_measure, &QPushButton::clicked, this,
+            [this] { m_measuring ? Q_EMIT stopMeasuringWanted() : Q_EMIT measureWanted(); });
     auto *head = new QWidget;
     auto *layout = new QHBoxLayout(head);
     layout->setContentsMargins(14, 6, 14, 6);
     layout->addWidget(m_which);
     layout->addWidget(m_title);
     layout->addWidget(m_summary, 1);
+    layout->addWidget(m_measure);
     layout->addWidget(m_change);
     layout->addWidget(m_export);
 
@@ -164,6 +141,7 @@ QWidget *RecipePanel::buildHead()
 void RecipePanel::setSelection(Selection *selection)
 {
     m_selection = selection;
+    m_weights->setSelection(selection);
 }
 
 void RecipePanel::setPair(OpenPairPtr pair)
@@ -172,6 +150,8 @@ void RecipePanel::setPair(OpenPairPtr pair)
     m_report.reset();
     showFacts();
     showCalibration();
+    m_weights->setRows(m_pair ? weightRows(*m_pair) : std::vector<WeightRow>());
+    showMeasuring();
     m_stack->setCurrentIndex(m_pair && m_pair->made ? 1 : 0);
 }
 
@@ -179,6 +159,49 @@ void RecipePanel::setReport(std::shared_ptr<const RunReport> report)
 {
     m_report = std::move(report);
     showCalibration();
+}
+
+void RecipePanel::setRunnable(bool runnable)
+{
+    m_runnable = runnable;
+    showMeasuring();
+}
+
+void RecipePanel::setMeasuring(bool measuring)
+{
+    if (m_measuring == measuring)
+        return;
+    m_measuring = measuring;
+    showMeasuring();
+}
+
+void RecipePanel::setParts(const OutputParts &parts)
+{
+    if (!m_pair || !m_pair->made)
+        return;
+    std::erase_if(m_measured, [this](const Measured &each) {
+        return each.made.expired() || (each.made.lock() == m_pair->made && each.inputs == m_pair->inputs.sha256);
+    });
+    m_measured.push_back({m_pair->made, m_pair->inputs.sha256, parts});
+    showFacts();
+    showMeasuring();
+}
+
+const OutputParts *RecipePanel::parts() const
+{
+    for (const Measured &each : m_measured)
+        if (m_pair && m_pair->made && each.made.lock() == m_pair->made && each.inputs == m_pair->inputs.sha256)
+            return &each.parts;
+    return nullptr;
+}
+
+void RecipePanel::showMeasuring()
+{
+    const bool known = parts() != nullptr;
+    m_measure->setText(m_measuring ? tr("Stop measuring") : known ? tr("Measure again") : tr("Measure the outputs"));
+    m_measure->setEnabled(m_measuring || m_runnable);
+    m_measure->setToolTip(tr("Runs the recipe's candidate, without the changes to layers, with everything quantized, "
+                             "with its weights alone and with its activations alone"));
 }
 
 void RecipePanel::showFacts()
@@ -192,8 +215,12 @@ void RecipePanel::showFacts()
     if (!m_pair || !m_pair->made)
         return;
     m_title->setText(QString::fromStdString(m_pair->made->recipe.title()));
-    for (const FactRow &fact : factRows(m_pair->made->quantized))
-        m_factModel->appendRow({cell(fact.what, false, fact.marked), cell(fact.where), cell(fact.value)});
+    std::vector<FactRow> facts = factRows(m_pair->made->quantized);
+    const std::vector<FactRow> measured = partRows(parts());
+    facts.insert(facts.begin(), measured.begin(), measured.end());
+    for (const FactRow &fact : facts)
+        m_factModel->appendRow(
+            {recipeCell(fact.what, false, fact.marked), recipeCell(fact.where), recipeCell(fact.value)});
     m_facts->resizeColumnToContents(What);
     m_facts->setColumnWidth(Where, 220);
 }
@@ -216,9 +243,10 @@ void RecipePanel::showCalibration()
                                              : tr("nothing");
         const QString evaluated = row.evaluationLow ? range(*row.evaluationLow, *row.evaluationHigh) : QString();
         m_calibrationModel->appendRow(
-            {cell(row.site), cell(drift, true, row.drifts()), cell(observed, true), cell(evaluated, true),
-             cell(seen ? range(row.seen.low, row.seen.high) : QString(), true), cell(share(row.seen.clipped), true),
-             cell(share(row.seen.unused), true), cell(seen ? QString::number(row.seen.batches) : QString(), true)});
+            {recipeCell(row.site), recipeCell(drift, true, row.drifts()), recipeCell(observed, true),
+             recipeCell(evaluated, true), recipeCell(seen ? range(row.seen.low, row.seen.high) : QString(), true),
+             recipeCell(share(row.seen.clipped), true), recipeCell(share(row.seen.unused), true),
+             recipeCell(seen ? QString::number(row.seen.batches) : QString(), true)});
     }
     for (int column = 0; column < Batches; ++column)
         m_calibration->resizeColumnToContents(column);

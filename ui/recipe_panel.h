@@ -8,6 +8,7 @@
 
 #include <QWidget>
 
+#include "core/output_parts.h"
 #include "ui/open_pair.h"
 #include "ui/recipe_rows.h"
 
@@ -23,6 +24,7 @@ class QTableView;
 namespace dblame::ui
 {
 
+class RecipeWeights;
 class Selection;
 
 class RecipePanel : public QWidget
@@ -38,6 +40,14 @@ public:
     void setReport(std::shared_ptr<const RunReport> report); // of the pair's alignment; null: not run
     void setSelection(Selection *selection);                 // a site's row is selected with it
 
+    // Whether what weights and activations cost at the outputs can be measured, is being measured, and came out.
+    void setRunnable(bool runnable);
+    void setMeasuring(bool measuring);
+    void setParts(const OutputParts &parts); // of the pair; shown again whenever the same pair is
+
+    [[nodiscard]] QComboBox *pages() const { return m_which; }
+    [[nodiscard]] QPushButton *measureButton() const { return m_measure; }
+    [[nodiscard]] RecipeWeights *weights() const { return m_weights; }
     [[nodiscard]] QTableView *facts() const { return m_facts; }
     [[nodiscard]] QTableView *calibration() const { return m_calibration; }
     [[nodiscard]] QPushButton *exportButton() const { return m_export; }
@@ -47,23 +57,36 @@ public:
 Q_SIGNALS:
     void recipeWanted(); // "Quantize the reference…"
     void exportWanted();
+    void measureWanted();
+    void stopMeasuringWanted();
 
 private:
     [[nodiscard]] QWidget *buildHead();
     void showFacts();
     void showCalibration();
+    void showMeasuring();
+    [[nodiscard]] const OutputParts *parts() const; // of the pair; null: not measured
 
     OpenPairPtr m_pair;
     std::shared_ptr<const RunReport> m_report;
     Selection *m_selection = nullptr;
     std::vector<CalibrationRow> m_rows;
+    // Measured before. Another candidate, or other inputs, are another measurement.
+    struct Measured {
+        std::weak_ptr<const MadeCandidate> made;
+        std::string inputs; // their hash
+        OutputParts parts;
+    };
+    std::vector<Measured> m_measured;
+    bool m_runnable = false, m_measuring = false;
 
     QStandardItemModel *m_factModel, *m_calibrationModel;
     QTableView *m_facts, *m_calibration;
     QLabel *m_title, *m_summary, *m_warning;
     QFrame *m_banner;
-    QPushButton *m_change, *m_export;
-    QComboBox *m_which; // calibration or facts
+    RecipeWeights *m_weights;
+    QPushButton *m_measure, *m_change, *m_export;
+    QComboBox *m_which; // calibration, facts or weights
     QStackedWidget *m_tables;
     QStackedLayout *m_stack;
 };

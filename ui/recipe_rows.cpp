@@ -6,6 +6,7 @@
 
 #include <QCoreApplication>
 
+#include "core/random_looking.h"
 #include "core/recipe_facts.h"
 #include "ui/row_words.h"
 
@@ -95,6 +96,43 @@ std::vector<FactRow> factRows(const QuantizedModel &quantized)
     return rows;
 }
 
+std::vector<FactRow> partRows(const OutputParts *parts)
+{
+    std::vector<FactRow> rows;
+    const auto add = [&](const QString &name, const OutputPart *part) {
+        if (part == nullptr) {
+            rows.push_back({tr("output"), name, tr("not measured")});
+            return;
+        }
+        for (std::size_t i = 0; i < part->snrDb.size(); ++i)
+            rows.push_back({part->snrDb.size() == 1 ? tr("output") : tr("output %1").arg(i), name,
+                            tr("SNR %1 dB, SQNR %2 dB, %3 sites")
+                                .arg(decibels(part->snrDb[i], 2), decibels(part->sqnrDb[i], 2))
+                                .arg(part->sites)});
+    };
+    add(tr("everything quantized"), parts != nullptr ? &parts->everything : nullptr);
+    add(tr("weights only"), parts != nullptr ? &parts->weights : nullptr);
+    add(tr("activations only"), parts != nullptr ? &parts->activations : nullptr);
+    return rows;
+}
+
+std::vector<WeightRow> weightRows(const OpenPair &pair)
+{
+    std::vector<WeightRow> rows;
+    if (!pair.made)
+        return rows;
+    for (const WeightError &error : pair.made->quantized.weightErrors) {
+        WeightRow row{error, {}};
+        const SiteId site = pair.sites.byId(error.site);
+        const auto &pairs = pair.alignment.pairs;
+        for (std::size_t i = 0; site.valid() && i < pairs.size() && !row.row.valid(); ++i)
+            if (pairs[i].site == site)
+                row.row = PairId(i);
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
 std::vector<CalibrationRow> calibrationRows(const OpenPair &pair, const RunReport *report)
 {
     std::vector<CalibrationRow> rows;
@@ -128,6 +166,8 @@ QString calibrationWarning(const OpenPair &pair)
         return {};
     if (pair.made->calibration.random)
         return tr("The observers saw random numbers: the ranges are not those of real data. Give calibration files.");
+    if (const auto note = randomLookNote(pair.made->calibration))
+        return tr("What the observers saw is no real data: %1. Give other calibration files.").arg(text(*note));
     if (pair.made->onInputs)
         return tr(
             "The observers saw the inputs of the comparison themselves: other data would give worse figures. Give "

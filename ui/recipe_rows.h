@@ -10,6 +10,7 @@
 #include <QString>
 
 #include "core/node_report.h"
+#include "core/output_parts.h"
 #include "ui/open_pair.h"
 
 namespace dblame::ui
@@ -20,6 +21,16 @@ struct FactRow {
     bool marked = false;        // a defect that bites, a layer left float
 };
 [[nodiscard]] std::vector<FactRow> factRows(const QuantizedModel &quantized);
+
+// What weights and activations cost at each output; `parts` null: not measured yet.
+[[nodiscard]] std::vector<FactRow> partRows(const OutputParts *parts);
+
+// One weight that the recipe quantizes.
+struct WeightRow {
+    WeightError error;
+    PairId row; // of the weight; invalid where it has none
+};
+[[nodiscard]] std::vector<WeightRow> weightRows(const OpenPair &pair);
 
 // One activation site.
 struct CalibrationRow {

@@ -113,6 +113,9 @@ void Runner::work(std::stop_token quit)
 
 void Runner::submit(Kind kind, std::function<Delivery(EngineSide &, const Job &)> work)
 {
+    const bool measureAgain = kind != Parts && measuring();
+    if (measureAgain)
+        forget([](Kind other) { return other == Parts; });
     const Number number = ++m_lastNumber;
     m_current[kind] = number;
     {
@@ -121,6 +124,8 @@ void Runner::submit(Kind kind, std::function<Delivery(EngineSide &, const Job &)
     }
     m_wake.notify_all();
     m_drain.start();
+    if (measureAgain)
+        measureParts(m_partsOptions);
     Q_EMIT activityChanged();
 }
 
@@ -135,11 +140,14 @@ void Runner::forget(const std::function<bool(Kind)> &which)
 void Runner::open(OpenRequest request)
 {
     const bool ranUntilNow = running();
+    const bool measuredUntilNow = measuring();
     forget([](Kind kind) { return kind != Load; });
     for (int kind = Open; kind < KindCount; ++kind)
         m_current[static_cast<std::size_t>(kind)] = 0;
     if (ranUntilNow)
         Q_EMIT runFailed(Error{ErrorCode::Cancelled, {}, "the run was stopped to open something else", {}});
+    if (measuredUntilNow)
+        Q_EMIT partsFailed(Error{ErrorCode::Cancelled, {}, "measuring was stopped to open something else", {}});
     submit(Open, [this, request = std::move(request)](EngineSide &side, const Job &job) -> Delivery {
         const auto progress = [this, number = job.number](std::uint64_t done, std::uint64_t total, const char *what) {
             const std::lock_guard lock(m_mutex);
@@ -211,6 +219,32 @@ void Runner::layout(Task task)
     });
 }
 
+void Runner::measureParts(RunOptions options)
+{
+    forget([](Kind kind) { return kind == Parts; });
+    m_partsOptions = options;
+    submit(Parts, [this, options](EngineSide &side, const Job &job) -> Delivery {
+        const auto progress = [this, number = job.number](std::uint64_t done, std::uint64_t total, const char *what) {
+            const std::lock_guard lock(m_mutex);
+            m_mailbox.loadProgress = LoadProgress{number, what, done, total};
+        };
+        auto parts = guarded<OutputParts>([&] { return side.measureParts(options, progress, job.stop.get_token()); });
+        if (!parts)
+            return [this, error = parts.error()] { Q_EMIT partsFailed(error); };
+        return [this, result = std::move(*parts)] { Q_EMIT partsMeasured(result); };
+    });
+}
+
+void Runner::stopMeasuring()
+{
+    if (!measuring())
+        return;
+    forget([](Kind kind) { return kind == Parts; });
+    m_current[Parts] = 0;
+    Q_EMIT partsFailed(Error{ErrorCode::Cancelled, {}, "measuring was stopped", {}});
+    Q_EMIT activityChanged();
+}
+
 void Runner::cancel()
 {
     std::vector<Kind> dropped;
@@ -230,13 +264,15 @@ void Runner::cancel()
             Q_EMIT openFailed(error);
         else if (kind == Run)
             Q_EMIT runFailed(error);
+        else if (kind == Parts)
+            Q_EMIT partsFailed(error);
     }
     Q_EMIT activityChanged();
 }
 
 std::optional<Runner::Kind> Runner::activity() const
 {
-    for (const Kind kind : {Open, Run, Load, Layout, Detail, Plan, Preview})
+    for (const Kind kind : {Open, Run, Load, Layout, Parts, Detail, Plan, Preview})
         if (m_current[kind] != 0)
             return kind;
     return std::nullopt;
@@ -266,7 +302,8 @@ void Runner::drain()
         box.runProgress->seconds = static_cast<double>(m_runClock.elapsed()) / 1000.0;
         Q_EMIT runProgressed(*box.runProgress);
     }
-    if (box.loadProgress && box.loadProgress->number == m_current[Open])
+    if (box.loadProgress &&
+        (box.loadProgress->number == m_current[Open] || box.loadProgress->number == m_current[Parts]))
         Q_EMIT progressed(QString::fromStdString(box.loadProgress->what), box.loadProgress->done,
                           box.loadProgress->total);
     for (const Letter &letter : box.letters)

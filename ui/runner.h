@@ -38,7 +38,7 @@ class Runner : public QObject
 {
     Q_OBJECT
 public:
-    enum Kind { Load, Open, Run, Plan, Preview, Detail, Layout, KindCount };
+    enum Kind { Load, Open, Run, Plan, Preview, Detail, Layout, Parts, KindCount };
     // Runs on the engine thread, synchronously; what it returns runs on the GUI thread, unless the job was replaced.
     using Delivery = std::function<void()>;
     using Task = std::function<Delivery(std::stop_token stop)>;
@@ -56,6 +56,9 @@ public:
     void preview(Recipe recipe);                 // only the latest is delivered
     void detail(PairId row);                     // only the latest is delivered
     void layout(Task task);                      // only the latest is delivered
+    // What weights and activations cost on their own. Gives way to every other job, and begins again behind it.
+    void measureParts(RunOptions options);
+    void stopMeasuring();
     // Stops the job that runs and forgets the queued ones; the job answers with ErrorCode::Cancelled.
     void cancel();
 
@@ -63,12 +66,13 @@ public:
     [[nodiscard]] std::optional<Kind> activity() const;
     [[nodiscard]] bool running() const { return m_current[Run] != 0; }
     [[nodiscard]] bool opening() const { return m_current[Open] != 0; }
+    [[nodiscard]] bool measuring() const { return m_current[Parts] != 0; }
 
 Q_SIGNALS:
     void engineReady(const dblame::EngineInfo &info);
     void engineFailed(const dblame::Error &error);
     void activityChanged();
-    void progressed(const QString &what, quint64 done, quint64 total); // of loading
+    void progressed(const QString &what, quint64 done, quint64 total); // of loading and measuring
 
     void opened(const dblame::ui::Opened &opened);
     void openFailed(const dblame::Error &error);
@@ -82,6 +86,8 @@ Q_SIGNALS:
     void previewFailed(const dblame::Error &error);
     void detailArrived(const dblame::NodeReport &report);
     void detailFailed(dblame::PairId row, const dblame::Error &error);
+    void partsMeasured(const dblame::OutputParts &parts);
+    void partsFailed(const dblame::Error &error);
 
 private:
     using Number = std::uint64_t;
@@ -118,6 +124,7 @@ private:
     void drain();
     void deliver(const Letter &letter);
 
+    RunOptions m_partsOptions;                 // of the measuring that is awaited
     std::array<Number, KindCount> m_current{}; // GUI thread: the job of each kind whose answer is awaited, 0 none
     Number m_lastNumber = 0;
     QElapsedTimer m_runClock;

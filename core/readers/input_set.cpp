@@ -9,6 +9,9 @@
 
 #include <c10/util/Exception.h>
 
+#include <ATen/core/Tensor.h>
+
+#include "core/random_looking.h"
 #include "core/readers/input_checks.h"
 #include "core/readers/readers.h"
 #include "core/readers/sha256.h"
@@ -50,6 +53,32 @@ void describe(std::span<const InputBatch> batches, InputsInfo &info)
     }
     info.batches = static_cast<std::int64_t>(batches.size());
     info.sha256 = hash.hex();
+}
+
+// Elements that are looked at: enough for sharp estimates, few enough for no wait.
+constexpr std::int64_t kMostElements = 1 << 20;
+
+// What looks like the output of a generator is said. Integers and numbers say nothing of the kind.
+void noteRandomLook(std::span<const InputBatch> batches, const std::vector<InputSlot> &slots, InputsInfo &info)
+{
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        RandomLook look;
+        for (const InputBatch &batch : batches) {
+            if (!batch[i].isTensor() || look.count() >= kMostElements)
+                continue;
+            at::Tensor tensor = batch[i].toTensor();
+            if (!tensor.is_floating_point() || tensor.numel() == 0)
+                continue;
+            if (tensor.dim() > 0 && tensor.numel() > kMostElements)
+                tensor =
+                    tensor.narrow(0, 0, std::max<std::int64_t>(1, tensor.size(0) * kMostElements / tensor.numel()));
+            tensor = tensor.to(at::kDouble).contiguous();
+            look.add({tensor.const_data_ptr<double>(), static_cast<std::size_t>(tensor.numel())},
+                     {tensor.sizes().data(), tensor.sizes().size()});
+        }
+        if (const auto words = look.words())
+            info.notes.push_back(randomLookNote(slots[i].name, *words));
+    }
 }
 
 std::vector<InputBatch> chooseBatches(const InputRequest &request, const ModelSide &reference,
@@ -139,6 +168,8 @@ std::shared_ptr<const LoadedInputs> read(const InputRequest &request, const Mode
         checkSymbols(batch, candidate);
     }
     describe(batches, inputs->m_info);
+    if (!inputs->m_info.random) // else it is known
+        noteRandomLook(batches, reference.slots, inputs->m_info);
     for (const auto &file : inputs->m_files)
         if (file->changed())
             throw ReadError("the file changed while it was read; give it again when it is written", file->path());

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -255,6 +256,33 @@ TEST(RecipeCli, PlanListsTheErrorOfEachChannelAndWhereTheBitsChange)
     EXPECT_THAT(done.out, HasSubstr("fc/weight                 0        4   47.97  worst\n"));
     EXPECT_THAT(done.out, HasSubstr("bits change\n"));
     EXPECT_THAT(done.out, HasSubstr("fc: 16 bits in, 8 bits out"));
+}
+
+TEST(RecipeCli, SaysWhenCalibrationLooksRandom)
+{
+    const std::string path = testing::TempDir() + "dblame_randn_" + std::to_string(::getpid()) + ".npy";
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (32, 1, 8, 8), }";
+    header.append(63 - (10 + header.size()) % 64, ' ') += '\n';
+    std::ofstream file(path, std::ios::binary);
+    file << std::string("\x93NUMPY\x01\x00", 8) << static_cast<char>(header.size()) << '\0' << header;
+    std::mt19937 engine(3);
+    std::normal_distribution<float> normal;
+    for (int i = 0; i < 32 * 64; ++i) {
+        const float x = normal(engine);
+        file.write(reinterpret_cast<const char *>(&x), sizeof x);
+    }
+    file.close();
+    const std::vector<std::string> plan = {"plan",     kNet + "raw_export.pt2", "--preset",     "xnnpack-static",
+                                           "--inputs", kNet + "inputs.pt",      "--calibration"};
+    std::vector<std::string> real = plan;
+    real.push_back(kNet + "calib.pt");
+    EXPECT_THAT(dblame(real).err, Not(HasSubstr("look random")));
+    std::vector<std::string> random = plan;
+    random.push_back(path);
+    const Finished said = dblame(random);
+    EXPECT_EQ(said.status, 0);
+    EXPECT_THAT(said.err, HasSubstr("warning: calibration: the inputs look random: x holds standard normal numbers"));
+    std::filesystem::remove(path);
 }
 
 TEST(RecipeCli, ExportSaysWhatTheQuantizerLoads)

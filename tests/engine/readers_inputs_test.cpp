@@ -2,6 +2,11 @@
 //
 // From input files to batches that fit both programs.
 #include <cmath>
+#include <filesystem>
+#include <functional>
+#include <random>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -328,6 +333,45 @@ TEST(ReadersInputs, AStopTokenIsObeyed)
     const auto inputs = readInputs(request, *model, *model, stop.get_token());
     ASSERT_FALSE(inputs.has_value());
     EXPECT_EQ(inputs.error().code, ErrorCode::Cancelled);
+}
+
+// float32 in C order.
+std::string npy(const std::vector<float> &elements, const std::string &shape)
+{
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
+    while ((10 + header.size() + 1) % 64 != 0)
+        header += ' ';
+    header += '\n';
+    std::string text("\x93NUMPY\x01\x00", 8);
+    text += static_cast<char>(header.size() % 256);
+    text += static_cast<char>(header.size() / 256);
+    text += header;
+    return text.append(reinterpret_cast<const char *>(elements.data()), 4 * elements.size());
+}
+
+// Saved from a generator, so nothing but the values tells.
+TEST(ReadersInputs, NumbersThatLookRandomAreSaidWithTheReason)
+{
+    const auto model = makeModel({{"x", {4, 8, 32}}});
+    const std::string path = testing::TempDir() + "dblame_look_" + std::to_string(getpid()) + ".npy";
+    std::mt19937 engine(5);
+    std::vector<float> elements(4 * 8 * 32);
+    const auto notes = [&](const std::function<float(std::size_t)> &next) {
+        for (std::size_t i = 0; i < elements.size(); ++i)
+            elements[i] = next(i);
+        writeFile(path, npy(elements, "4, 8, 32"));
+        const auto inputs = load({path}, *model);
+        EXPECT_TRUE(inputs.has_value()) << errorOf(inputs);
+        return inputs ? (*inputs)->info().notes : std::vector<std::string>{};
+    };
+    std::normal_distribution<float> normal;
+    EXPECT_THAT(notes([&](std::size_t) { return normal(engine); }),
+                ElementsAre(AllOf(HasSubstr("the inputs look random: x holds standard normal numbers (mean "),
+                                  HasSubstr("1024 elements"))));
+    std::uniform_real_distribution<float> uniform(0, 1);
+    EXPECT_THAT(notes([&](std::size_t) { return uniform(engine); }), ElementsAre(HasSubstr("uniform numbers in 0..1")));
+    EXPECT_THAT(notes([](std::size_t i) { return std::sin(0.2F * static_cast<float>(i)); }), IsEmpty());
+    std::filesystem::remove(path);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/random_looking.h"
 #include "fake_net.h"
 
 namespace dblame::ui::test
@@ -302,6 +303,8 @@ Result<std::shared_ptr<const InputSet>> FakeEngine::openInputs(const InputReques
         if (request.files.front().find("damaged") != std::string::npos)
             return fail(ErrorCode::Unreadable, request.files.front(), "no tensor in it");
         info.source = request.files.front();
+        if (info.source.find("randn") != std::string::npos)
+            info.notes.push_back(randomLookNote("x", "standard normal numbers"));
     } else if (sampleInputs) {
         info.source = "sample inputs of float.pt2";
     } else if (request.random) {

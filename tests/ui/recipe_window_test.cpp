@@ -24,6 +24,7 @@
 #include "ui/node_table_model.h"
 #include "ui/recipe_dialog.h"
 #include "ui/recipe_panel.h"
+#include "ui/recipe_weights.h"
 #include "ui/selection.h"
 #include "wait.h"
 
@@ -319,6 +320,21 @@ TEST_F(RecipeWindow, SaysWhenTheObserversSawTheInputsOrRandomNumbers)
     EXPECT_TRUE(window->recipe().warning().contains("random numbers"));
 }
 
+TEST_F(RecipeWindow, SaysWhenFilesLookRandom)
+{
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/randn.pt"}));
+    EXPECT_TRUE(window->recipe().warning().contains("look random: x holds"))
+        << window->recipe().warning().toStdString();
+    EXPECT_TRUE(window->banners().text("random").isEmpty()) << "the comparison's inputs are real";
+    window->openPair("/models/float.pt2", "/models/int8.pt2", {"/models/randn.pt"}, false);
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->banners().text("random").contains("the inputs look random"));
+    window->openPair("/models/float.pt2", "/models/int8.pt2", {"/models/inputs.pt"}, false);
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->banners().text("random").isEmpty());
+}
+
 TEST_F(RecipeWindow, ASiteOfTheDockSelectsItsRow)
 {
     openReference();
@@ -333,6 +349,120 @@ TEST_F(RecipeWindow, ASiteOfTheDockSelectsItsRow)
         return;
     }
     FAIL() << "no site has a row";
+}
+
+TEST_F(RecipeWindow, MeasuresWhatWeightsAndActivationsCost)
+{
+    openReference();
+    EXPECT_FALSE(window->recipe().measureButton()->isVisible());
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    const auto run = window->session().runs().front().report;
+    window->recipe().pages()->setCurrentIndex(1);
+    const auto line = [this](int row) {
+        const QAbstractItemModel &facts = *window->recipe().facts()->model();
+        return facts.index(row, RecipePanel::Where).data().toString() + "|" +
+               facts.index(row, RecipePanel::Value).data().toString();
+    };
+    EXPECT_EQ(line(0), "everything quantized|not measured");
+    EXPECT_TRUE(window->recipe().measureButton()->isEnabled());
+    window->recipe().measureButton()->click();
+    EXPECT_EQ(window->recipe().measureButton()->text(), "Stop measuring");
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(engine.runs, 4); // one was the comparison's
+    const SiteTable &sites = window->session().pair()->sites;
+    const int weights = static_cast<int>(onlyActivations(sites).off.size());
+    const int activations = static_cast<int>(onlyWeights(sites).off.size());
+    ASSERT_GT(weights, 0);
+    ASSERT_GT(activations, 0);
+    // Every site of the fake net is upstream of its output: each that is off gives the same.
+    const double db = run->outputSnrDb.front();
+    const auto expected = [&](double snr, int count) {
+        return QStringLiteral("SNR %1 dB, SQNR %2 dB, %3 sites")
+            .arg(snr, 0, 'f', 2)
+            .arg(snr + 0.01, 0, 'f', 2)
+            .arg(count);
+    };
+    EXPECT_EQ(line(0), "everything quantized|" + expected(db, weights + activations));
+    EXPECT_EQ(line(1), "weights only|" + expected(db + kDbPerSite * activations, weights));
+    EXPECT_EQ(line(2), "activations only|" + expected(db + kDbPerSite * weights, activations));
+    EXPECT_EQ(window->recipe().measureButton()->text(), "Measure again");
+    // The window's own comparison is where it was.
+    EXPECT_EQ(window->session().runs().size(), 1U);
+    EXPECT_TRUE(window->session().runIsCurrent());
+
+    // Known again for the same candidate, not for another one.
+    window->session().changeHand({{"relu", "relu"}}, "a pair by hand");
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(line(1), "weights only|" + expected(db + kDbPerSite * activations, weights));
+    quantize(preset("x86-static", {"/models/calib.pt"}));
+    EXPECT_EQ(line(1), "weights only|not measured");
+}
+
+TEST_F(RecipeWindow, MeasuringStopsAndGivesWayToARun)
+{
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    window->recipe().pages()->setCurrentIndex(1);
+    const auto value = [this] {
+        return window->recipe().facts()->model()->index(0, RecipePanel::Value).data().toString();
+    };
+    engine.gate.hold();
+    window->recipe().measureButton()->click();
+    engine.gate.waitForArrivals(1);
+    EXPECT_TRUE(window->runner().measuring());
+    window->recipe().measureButton()->click();
+    EXPECT_FALSE(window->runner().measuring());
+    EXPECT_EQ(window->progressText(), "stopped measuring");
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(value(), "not measured");
+
+    window->recipe().measureButton()->click();
+    engine.gate.waitForArrivals(2);
+    window->session().changeEdits(oneOff(), "one off");
+    window->run();
+    engine.gate.open();
+    ASSERT_TRUE(settle());
+    ASSERT_EQ(window->session().runs().size(), 2U);
+    EXPECT_EQ(window->session().runs().back().edits, oneOff());
+    EXPECT_NE(value(), "not measured"); // it began again behind the run
+    EXPECT_TRUE(window->banners().empty());
+
+    // A failure is said, with a way out; the run that is shown stays.
+    engine.failNextRun = Error{ErrorCode::Internal, "conv2d", "no memory for it", {}};
+    window->recipe().measureButton()->click();
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->banners().text("parts").contains("no memory for it"));
+    EXPECT_EQ(window->session().shownRun(), 1);
+}
+
+TEST_F(RecipeWindow, TheWeightsPageListsWeightsAndTheChannelsOfOne)
+{
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}));
+    window->recipe().pages()->setCurrentIndex(2);
+    RecipeWeights &weights = *window->recipe().weights();
+    EXPECT_TRUE(weights.isVisible());
+    const auto rows = weightRows(*window->session().pair());
+    const QAbstractItemModel &table = *weights.weights()->model();
+    ASSERT_EQ(table.rowCount(), static_cast<int>(rows.size()));
+    ASSERT_GT(table.rowCount(), 0);
+    EXPECT_EQ(table.index(0, RecipeWeights::Db).data().toString(), "42.50");
+    EXPECT_EQ(table.index(0, RecipeWeights::WorstChannel).data().toString(), "1");
+    EXPECT_EQ(table.index(0, RecipeWeights::WorstDb).data().toString(), "30.75");
+    EXPECT_EQ(table.index(0, RecipeWeights::Channels).data().toString(), "3 on axis 0");
+    EXPECT_EQ(weights.channels()->model()->rowCount(), 0);
+    weights.weights()->setCurrentIndex(table.index(0, RecipeWeights::Weight));
+    const QAbstractItemModel &channels = *weights.channels()->model();
+    ASSERT_EQ(channels.rowCount(), 3);
+    EXPECT_EQ(channels.index(2, RecipeWeights::ChannelDb).data().toString(), "55.00");
+    EXPECT_EQ(channels.index(1, RecipeWeights::Channel).data().toString(), "1 worst");
+    ASSERT_TRUE(rows[0].row.valid());
+    // Its layer is selected in every dock.
+    ASSERT_TRUE(window->selection().current().valid());
+    const Node *layer = window->session().pair()->reference->graph().producer(
+        window->table().aligned(window->selection().current()).ref);
+    ASSERT_NE(layer, nullptr);
+    EXPECT_EQ(layer->modulePath() + "/weight", rows[0].error.site);
 }
 
 TEST_F(RecipeWindow, WritesTheRecipeInEveryFormOrSaysWhyNot)

@@ -3,6 +3,7 @@
 // The window on the real engine and the demo pair: what it shows is what the command line writes.
 #include "ui/main_window.h"
 
+#include <QComboBox>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -18,6 +19,7 @@
 #include "ui/layers_model.h"
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
+#include "ui/recipe_panel.h"
 #include "ui/selection.h"
 #include "wait.h"
 
@@ -91,6 +93,63 @@ TEST_F(EngineWindow, ShowsWhatTheCommandLineWrites)
     EXPECT_EQ(window.session().signal(), Signal::Reference);
     ASSERT_TRUE(window.table().largestDrop().has_value());
     EXPECT_EQ(window.table().label(window.table().largestDrop()->row), "stem.relu");
+}
+
+// The recipe's parts against `compare --skip`, and the comparison of the window unmoved by them.
+TEST_F(EngineWindow, MeasuresThePartsOfARecipeBesideTheWindowsRun)
+{
+    window.resize(1440, 900);
+    window.show();
+    window.openAndQuantize(demo("float.pt2"), {presetRecipe("xnnpack-static").value(), {}}, {demo("inputs.pt")}, true);
+    ASSERT_TRUE(settle());
+    ASSERT_FALSE(window.lastError().has_value()) << window.lastError()->text();
+    const auto recipeOutputs = [](const QStringList &more) {
+        const QTemporaryDir folder;
+        QProcess dblame;
+        dblame.start(QStringLiteral(DBLAME_CLI),
+                     QStringList{"compare", demo("float.pt2"), "--preset", "xnnpack-static", "--inputs",
+                                 demo("inputs.pt"), "--no-cache", "--json", folder.filePath("r.json")} +
+                         more);
+        EXPECT_TRUE(dblame.waitForFinished(120000));
+        QFile file(folder.filePath("r.json"));
+        EXPECT_TRUE(file.open(QIODevice::ReadOnly));
+        const QJsonObject report = QJsonDocument::fromJson(file.readAll()).object();
+        return std::pair(report.value("output_snr_db").toArray().at(0).toDouble(),
+                         report.value("output_sqnr_db").toArray().at(0).toDouble());
+    };
+    std::optional<OutputParts> parts;
+    QObject::connect(&window.runner(), &Runner::partsMeasured, [&](const OutputParts &measured) { parts = measured; });
+    const auto measure = [&] {
+        window.recipe().pages()->setCurrentIndex(1);
+        window.recipe().measureButton()->click();
+        EXPECT_TRUE(settle());
+    };
+    measure();
+    ASSERT_TRUE(parts.has_value());
+    const auto expectPart = [&](const OutputPart &part, const QStringList &options) {
+        const auto [snr, sqnr] = recipeOutputs(options);
+        EXPECT_DOUBLE_EQ(part.snrDb.at(0), snr);
+        EXPECT_DOUBLE_EQ(part.sqnrDb.at(0), sqnr);
+    };
+    expectPart(parts->everything, {});
+    expectPart(parts->weights, {"--skip", "module:.*/act"});
+    expectPart(parts->activations, {"--skip", "module:.*/weight"});
+    EXPECT_GT(parts->weights.snrDb[0], parts->everything.snrDb[0]);
+
+    // A rerun after it is the rerun of the window's own comparison, and the parts do not see its edits.
+    EditSet edits;
+    edits.off.insert(window.session().pair()->sites.byId("fc/weight"));
+    window.session().changeEdits(edits, "fc float");
+    window.run();
+    ASSERT_TRUE(settle());
+    const RunReport &rerun = *window.session().runs().back().report;
+    EXPECT_LT(rerun.rowsRecomputed, static_cast<int>(rerun.rows.size()));
+    EXPECT_DOUBLE_EQ(rerun.outputSnrDb.at(0), recipeOutputs({"--skip", "module:fc/weight"}).first);
+    const OutputParts before = *parts;
+    measure();
+    EXPECT_DOUBLE_EQ(parts->everything.snrDb[0], before.everything.snrDb[0]);
+    EXPECT_DOUBLE_EQ(parts->weights.snrDb[0], before.weights.snrDb[0]);
+    EXPECT_DOUBLE_EQ(parts->activations.snrDb[0], before.activations.snrDb[0]);
 }
 
 TEST_F(EngineWindow, SkippingOneConvByItsBoxGivesTheNumbersOfCompareSkip)
