@@ -20,6 +20,7 @@
 #include <QSize>
 
 #include "core/engine.h"
+#include "core/log.h"
 #include "core/report.h"
 #include "ui/file_kinds.h"
 #include "ui/main_window.h"
@@ -178,10 +179,14 @@ dblame::Result<std::optional<dblame::ui::RecipeRequest>> wantedRecipe(const Argu
     if (arguments.models.size() != 1)
         return dblame::fail(ErrorCode::Usage, arguments.preset.empty() ? "--recipe" : "--preset",
                             "makes the candidate of a reference; give one model");
-    auto recipe = arguments.preset.empty() ? dblame::ui::readRecipeFile(QString::fromStdString(arguments.recipe))
-                                           : dblame::presetRecipe(arguments.preset);
+    std::vector<std::string> notes;
+    auto recipe = arguments.preset.empty()
+                      ? dblame::ui::readRecipeFile(QString::fromStdString(arguments.recipe), &notes)
+                      : dblame::presetRecipe(arguments.preset);
     if (!recipe)
         return tl::unexpected(recipe.error());
+    for (const std::string &note : notes)
+        dblame::logLine(dblame::LogLevel::Warning, arguments.recipe + ": " + note);
     return dblame::ui::RecipeRequest{std::move(*recipe), arguments.calibration};
 }
 

@@ -186,6 +186,7 @@ void MainWindow::connectPanels()
     });
     connect(m_recipe, &RecipePanel::recipeWanted, this, &MainWindow::chooseRecipe);
     connect(m_recipe, &RecipePanel::exportWanted, this, &MainWindow::exportRecipe);
+    connect(m_recipe, &RecipePanel::takeEditsWanted, this, &MainWindow::takeEdits);
     connect(m_recipe, &RecipePanel::measureWanted, this, &MainWindow::measureParts);
     connect(m_recipe, &RecipePanel::stopMeasuringWanted, this, [this] { m_runner->stopMeasuring(); });
     connect(m_inspector, &InspectorPanel::skipLayerRequested, m_layers, &LayersPanel::toggleRow);

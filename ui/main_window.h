@@ -150,6 +150,7 @@ private:
     void showModified();
     // main_window_recipe.cpp
     void showNoReference();
+    void takeEdits(); // the changes to layers go into the recipe
     void measureParts();
     void takeParts(const OutputParts &parts);
     void takePartsFailure(const Error &error);
@@ -217,6 +218,7 @@ private:
     QString m_theme;
     std::optional<OpenRequest> m_opening; // asked for, not answered
     bool m_runWhenOpen = false;
+    std::optional<EditSet> m_editsLeft; // by the recipe that is being opened, which took the others in
     std::optional<EngineInfo> m_engine;
     std::optional<Error> m_lastError; // of the last job that failed; gone when one succeeds
     Runner *m_runner = nullptr;       // last made, first destroyed

@@ -29,6 +29,7 @@
 #include "ui/layers_panel.h"
 #include "ui/node_table_model.h"
 #include "ui/nodes_panel.h"
+#include "ui/recent_entry.h"
 #include "ui/selection.h"
 #include "ui/theme.h"
 
@@ -239,28 +240,24 @@ void MainWindow::makeStatusBar()
     statusBar()->addPermanentWidget(m_machine);
 }
 
-// An entry: reference, candidate and inputs, one a line; or a document alone.
 void MainWindow::fillRecentMenu()
 {
     m_recent->clear();
     if (!m_options.keepsSettings)
         return;
     const QStringList entries = QSettings().value("recent").toStringList();
-    for (const QString &entry : entries) {
-        const QStringList files = entry.split(QLatin1Char('\n'));
-        QStringList names;
-        for (const QString &file : files.mid(0, 2))
-            if (!file.isEmpty())
-                names << file.section(QLatin1Char('/'), -2);
-        QAction *action = m_recent->addAction(names.join(QStringLiteral(" ↔ ")));
-        action->setToolTip(entry);
-        connect(action, &QAction::triggered, this, [this, files] {
+    for (const QString &text : entries) {
+        auto entry = readRecentEntry(text);
+        if (!entry)
+            continue; // written by another version
+        QAction *action = m_recent->addAction(entry->title);
+        connect(action, &QAction::triggered, this, [this, entry = std::move(*entry)] {
             if (!mayLoseChanges())
                 return;
-            if (files.size() == 1)
-                openDocument(files.front());
+            if (!entry.document.isEmpty())
+                openDocument(entry.document);
             else
-                openPair(files[0], files[1], files.mid(2), false);
+                requestOpen(entry.request, false);
         });
     }
     if (entries.isEmpty())

@@ -80,6 +80,7 @@ void MainWindow::requestOpen(OpenRequest request, bool runWhenOpen)
     m_banners->remove(QStringLiteral("inputs"));
     m_runWhenOpen = runWhenOpen;
     m_openingDocument.reset();
+    m_editsLeft.reset();
     m_opening = request;
     m_runner->open(std::move(request));
     showFileNames();
@@ -178,7 +179,10 @@ void MainWindow::openDocument(const QString &path, bool runWhenOpen, const QStri
         request.inputs = {absolutePaths(inputs), std::nullopt};
     request.hand = document->hand;
     if (!document->recipe.isEmpty()) {
-        auto recipe = parseRecipe(document->recipe.toStdString(), path.toStdString());
+        std::vector<std::string> notes;
+        auto recipe = parseRecipe(document->recipe.toStdString(), path.toStdString(), &notes);
+        for (const std::string &note : notes)
+            logLine(LogLevel::Warning, path.toStdString() + ": " + note);
         if (!recipe) {
             takeFailure(recipe.error());
             return;

@@ -7,6 +7,7 @@
 #include <QFileInfo>
 
 #include "core/log.h"
+#include "core/recipe_edits.h"
 #include "ui/recipe_dialog.h"
 #include "ui/recipe_panel.h"
 
@@ -54,6 +55,37 @@ void MainWindow::showNoReference()
     m_banners->show(QStringLiteral("open"), BannerArea::Problem,
                     tr("A recipe makes the candidate of a reference: open the float model first"),
                     {{tr("Reference…"), [this] { chooseReference(); }}});
+}
+
+void MainWindow::takeEdits()
+{
+    const OpenPairPtr &pair = m_session->pair();
+    OpenRequest request = m_session->request();
+    if (!pair->made || !request.recipe || m_opening)
+        return;
+    const auto taken = overridesOf(m_session->edits(), pair->sites, pair->made->quantized, request.recipe->recipe);
+    m_banners->remove(QStringLiteral("take"));
+    if (!taken) {
+        logError(taken.error());
+        m_banners->show(QStringLiteral("take"), BannerArea::Problem, QString::fromStdString(taken.error().text()));
+        return;
+    }
+    QStringList notes;
+    for (const std::string &note : taken->notes) {
+        logLine(LogLevel::Warning, note);
+        notes << QString::fromStdString(note);
+    }
+    if (!notes.isEmpty())
+        m_banners->show(QStringLiteral("take"), BannerArea::Warning, notes.join(QStringLiteral("; ")));
+    if (taken->overrides.empty())
+        return;
+    auto &overrides = request.recipe->recipe.overrides;
+    for (const RecipeOverride &change : taken->overrides) {
+        logLine(LogLevel::Info, "taken into the recipe: " + change.text());
+        overrides.push_back(change);
+    }
+    requestOpen(std::move(request), !m_session->runs().empty());
+    m_editsLeft = taken->left;
 }
 
 void MainWindow::measureParts()

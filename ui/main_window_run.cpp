@@ -21,6 +21,7 @@
 #include "ui/graph_panel.h"
 #include "ui/inspector_panel.h"
 #include "ui/node_table_model.h"
+#include "ui/recent_entry.h"
 #include "ui/recipe_notes.h"
 #include "ui/selection.h"
 #include "ui/snr_plot_panel.h"
@@ -201,6 +202,9 @@ void MainWindow::takeOpened(const Opened &opened)
         m_document.clear(); // another pair is no longer what that document is about
     m_openingDocument.reset();
     m_session->expectHand(request.hand);
+    if (m_editsLeft)
+        m_session->changeEdits(*m_editsLeft, tr("what the recipe did not take in"));
+    m_editsLeft.reset();
     QStringList lost;
     m_session->setOpened(request, opened, &lost);
     if (document)
@@ -214,10 +218,7 @@ void MainWindow::takeOpened(const Opened &opened)
     if (opened.inputsError)
         offerInputs(*opened.inputsError);
     if (opened.pair->reference && opened.pair->candidate && !document) {
-        QStringList entry{QString::fromStdString(request.reference), QString::fromStdString(request.candidate)};
-        for (const std::string &file : request.inputs.files)
-            entry << QString::fromStdString(file);
-        remember(entry.join(QLatin1Char('\n')));
+        remember(recentEntry(request));
     }
     showFileNames();
     if (m_runWhenOpen && opened.runnable)
@@ -230,6 +231,7 @@ void MainWindow::takeOpenFailure(const Error &error)
     const bool quantizing = m_opening && m_opening->recipe;
     m_opening.reset();
     m_openingDocument.reset();
+    m_editsLeft.reset();
     m_runWhenOpen = false;
     showFileNames();
     logError(error);

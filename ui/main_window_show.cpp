@@ -95,6 +95,7 @@ void MainWindow::showChanges()
 void MainWindow::showEdits()
 {
     showChanges();
+    m_recipe->setLayerChanges(m_session->pair()->made && !m_session->edits().empty());
     if (m_session->runnable())
         m_runner->plan(m_session->edits());
     else

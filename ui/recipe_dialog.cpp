@@ -17,6 +17,7 @@
 #include <QRadioButton>
 #include <QSignalBlocker>
 
+#include "core/log.h"
 #include "ui/file_kinds.h"
 #include "ui/recipe_file.h"
 
@@ -60,8 +61,9 @@ RecipeDialog::RecipeDialog(QWidget *parent)
       m_calibrationList(named(new QListWidget, "calibration", tr("Calibration files"))),
       m_overrideList(named(new QListWidget, "overrides", tr("Overrides"))),
       m_previewList(named(new QListWidget, "preview", tr("What would change"))),
-      m_calibrationNote(wrapped("calibration-note", "mute")), m_previewSummary(wrapped("preview-summary", "mute")),
-      m_overrideProblem(wrapped("override-problem", "accent")), m_problem(wrapped("problem", "accent")),
+      m_fileNote(wrapped("file-note", "accent")), m_calibrationNote(wrapped("calibration-note", "mute")),
+      m_previewSummary(wrapped("preview-summary", "mute")), m_overrideProblem(wrapped("override-problem", "accent")),
+      m_problem(wrapped("problem", "accent")),
       m_run(named(new QCheckBox(tr("&Run when it is made")), "run", tr("Run when the candidate is made")))
 {
     setWindowTitle(tr("Quantize the reference"));
@@ -106,6 +108,7 @@ QLayout *RecipeDialog::buildRecipe()
     grid->addWidget(m_byFile, 1, 0);
     grid->addWidget(m_file, 1, 1);
     grid->addWidget(choose, 1, 2, Qt::AlignLeft);
+    grid->addWidget(m_fileNote, 2, 1, 1, 2);
     return grid;
 }
 
@@ -193,6 +196,7 @@ void RecipeDialog::setRequest(const RecipeRequest &request)
         m_corrected->setChecked(base.corrected);
         m_byPreset->setChecked(true);
     } else {
+        m_fileNotes.clear();
         m_file->setText(tr("as it is now: %1").arg(QString::fromStdString(base.title())));
         m_fileRecipe.emplace(std::move(base));
         m_byFile->setChecked(true);
@@ -203,7 +207,10 @@ void RecipeDialog::setRequest(const RecipeRequest &request)
 
 void RecipeDialog::setRecipeFile(const QString &path)
 {
-    m_fileRecipe.emplace(readRecipeFile(path));
+    m_fileNotes.clear();
+    m_fileRecipe.emplace(readRecipeFile(path, &m_fileNotes));
+    for (const std::string &note : m_fileNotes)
+        logLine(LogLevel::Warning, path.toStdString() + ": " + note);
     m_file->setText(path);
     m_byFile->setChecked(true);
     check();
@@ -322,6 +329,11 @@ void RecipeDialog::check()
                                    ? tr("No files: the observers see the inputs of the comparison themselves. The "
                                         "figures are then better than other data would give.")
                                    : tr("The observers see these files; the comparison runs on its own inputs."));
+    QStringList notes;
+    for (const std::string &note : m_fileNotes)
+        notes << QString::fromStdString(note);
+    m_fileNote->setText(notes.join(QLatin1Char('\n')));
+    m_fileNote->setVisible(!notes.isEmpty() && m_byFile->isChecked());
     const QString wrong = problem();
     m_problem->setText(wrong);
     m_problem->setVisible(!wrong.isEmpty());

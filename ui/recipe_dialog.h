@@ -63,6 +63,7 @@ private:
 
     QString m_folder;
     std::optional<Result<Recipe>> m_fileRecipe;
+    std::vector<std::string> m_fileNotes; // what the file says and the peer drops silently
     std::vector<std::string> m_calibration;
     std::vector<RecipeOverride> m_overrides;
     std::optional<Recipe> m_previewed; // the last one that was asked for
@@ -72,7 +73,7 @@ private:
     QCheckBox *m_corrected;
     QLineEdit *m_file, *m_override;
     QListWidget *m_calibrationList, *m_overrideList, *m_previewList;
-    QLabel *m_calibrationNote, *m_previewSummary, *m_overrideProblem, *m_problem;
+    QLabel *m_fileNote, *m_calibrationNote, *m_previewSummary, *m_overrideProblem, *m_problem;
     QPushButton *m_addOverride = nullptr, *m_ok = nullptr;
     QCheckBox *m_run;
 };

@@ -25,13 +25,13 @@ constexpr std::array<std::pair<const char *, RecipeFormat>, 4> kFilters = {{
 
 } // namespace
 
-Result<Recipe> readRecipeFile(const QString &path)
+Result<Recipe> readRecipeFile(const QString &path, std::vector<std::string> *notes)
 {
     QFile file(path);
     if (!file.open(QIODevice::ReadOnly))
         return fail(ErrorCode::Unreadable, path.toStdString(),
                     "cannot be read: " + file.errorString().toStdString() + "; choose a recipe file");
-    return parseRecipe(file.readAll().toStdString(), path.toStdString());
+    return parseRecipe(file.readAll().toStdString(), path.toStdString(), notes);
 }
 
 Result<RecipeFormat> recipeFormatOf(const QString &path)

@@ -10,8 +10,9 @@
 namespace dblame::ui
 {
 
-// YAML, as a coreai-opt configuration or as dBlame writes it. Errors: Unreadable, with the line.
-[[nodiscard]] Result<Recipe> readRecipeFile(const QString &path);
+// YAML, as a coreai-opt configuration or as dBlame writes it. Errors: Unreadable, with the line. `notes`: as
+// parseRecipe.
+[[nodiscard]] Result<Recipe> readRecipeFile(const QString &path, std::vector<std::string> *notes = nullptr);
 
 enum class RecipeFormat { DBlame, CoreAiOpt, Python, Torchao };
 // By extension: .py is Python, .json torchao's recipe, .coreai.yaml a coreai-opt configuration, other YAML dBlame's

@@ -45,9 +45,9 @@ RecipePanel::RecipePanel(QWidget *parent)
       m_facts(makeRecipeTable(m_factModel, tr("Facts of the recipe"))),
       m_calibration(makeRecipeTable(m_calibrationModel, tr("Calibration per site"))), m_title(new ElidingLabel),
       m_summary(new ElidingLabel), m_warning(new QLabel), m_banner(new QFrame), m_weights(new RecipeWeights),
-      m_measure(new QPushButton), m_change(new QPushButton(tr("Another recipe…"))),
-      m_export(new QPushButton(tr("Export recipe…"))), m_which(new QComboBox), m_tables(new QStackedWidget),
-      m_stack(new QStackedLayout)
+      m_measure(new QPushButton), m_take(new QPushButton(tr("Take in layer changes"))),
+      m_change(new QPushButton(tr("Another recipe…"))), m_export(new QPushButton(tr("Export recipe…"))),
+      m_which(new QComboBox), m_tables(new QStackedWidget), m_stack(new QStackedLayout)
 {
     m_factModel->setHorizontalHeaderLabels({tr("Fact"), tr("Where"), tr("Value")});
     m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Drift"), tr("Observed"), tr("Evaluation"),
@@ -110,6 +110,10 @@ QWidget *RecipePanel::buildHead()
 {
     m_title->setProperty("role", "value");
     m_summary->setProperty("role", "mute");
+    m_take->setEnabled(false);
+    m_take->setToolTip(tr("Makes overrides of the recipe out of the changes to layers and quantizes again, so that the "
+                          "exported recipe has them"));
+    connect(m_take, &QPushButton::clicked, this, &RecipePanel::takeEditsWanted);
     connect(m_change, &QPushButton::clicked, this, &RecipePanel::recipeWanted);
     connect(m_export, &QPushButton::clicked, this, &RecipePanel::exportWanted);
     m_measure->hide(); // until the facts are looked at
@@ -122,6 +126,7 @@ QWidget *RecipePanel::buildHead()
     layout->addWidget(m_title);
     layout->addWidget(m_summary, 1);
     layout->addWidget(m_measure);
+    layout->addWidget(m_take);
     layout->addWidget(m_change);
     layout->addWidget(m_export);
 
@@ -165,6 +170,11 @@ void RecipePanel::setRunnable(bool runnable)
 {
     m_runnable = runnable;
     showMeasuring();
+}
+
+void RecipePanel::setLayerChanges(bool any)
+{
+    m_take->setEnabled(any);
 }
 
 void RecipePanel::setMeasuring(bool measuring)

@@ -43,10 +43,12 @@ public:
     // Whether what weights and activations cost at the outputs can be measured, is being measured, and came out.
     void setRunnable(bool runnable);
     void setMeasuring(bool measuring);
+    void setLayerChanges(bool any);          // there are some that the recipe could take in
     void setParts(const OutputParts &parts); // of the pair; shown again whenever the same pair is
 
     [[nodiscard]] QComboBox *pages() const { return m_which; }
     [[nodiscard]] QPushButton *measureButton() const { return m_measure; }
+    [[nodiscard]] QPushButton *takeButton() const { return m_take; }
     [[nodiscard]] RecipeWeights *weights() const { return m_weights; }
     [[nodiscard]] QTableView *facts() const { return m_facts; }
     [[nodiscard]] QTableView *calibration() const { return m_calibration; }
@@ -57,6 +59,7 @@ public:
 Q_SIGNALS:
     void recipeWanted(); // "Quantize the reference…"
     void exportWanted();
+    void takeEditsWanted(); // the changes to layers become overrides of the recipe
     void measureWanted();
     void stopMeasuringWanted();
 
@@ -85,7 +88,7 @@ private:
     QLabel *m_title, *m_summary, *m_warning;
     QFrame *m_banner;
     RecipeWeights *m_weights;
-    QPushButton *m_measure, *m_change, *m_export;
+    QPushButton *m_measure, *m_take, *m_change, *m_export;
     QComboBox *m_which; // calibration, facts or weights
     QStackedWidget *m_tables;
     QStackedLayout *m_stack;

@@ -219,5 +219,26 @@ TEST_F(Dialog, SaysWhatAnotherRecipeWouldChange)
     EXPECT_EQ(list->count(), 0);
 }
 
+TEST_F(Dialog, SaysWhatThePeerDropsOfAFile)
+{
+    const QTemporaryDir folder;
+    const QString path = folder.filePath("r.yaml");
+    QFile file(path);
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write("quantization_config:\n"
+               "  global_config:\n"
+               "    op_state_spec:\n"
+               "      weight: {dtype: int8, qsheme: asymmetric}\n");
+    file.close();
+    auto *note = part<QLabel>("file-note");
+    EXPECT_TRUE(note->isHidden());
+    dialog.setRecipeFile(path);
+    EXPECT_TRUE(dialog.problem().isEmpty()) << dialog.problem().toStdString();
+    EXPECT_FALSE(note->isHidden());
+    EXPECT_TRUE(note->text().contains("'qsheme'")) << note->text().toStdString();
+    part<QRadioButton>("by-preset")->setChecked(true);
+    EXPECT_TRUE(note->isHidden());
+}
+
 } // namespace
 } // namespace dblame::ui::test

@@ -11,6 +11,7 @@
 #include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
+#include <QSettings>
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
@@ -22,6 +23,7 @@
 #include "ui/layers_panel.h"
 #include "ui/main_window.h"
 #include "ui/node_table_model.h"
+#include "ui/recent_entry.h"
 #include "ui/recipe_dialog.h"
 #include "ui/recipe_panel.h"
 #include "ui/recipe_weights.h"
@@ -463,6 +465,82 @@ TEST_F(RecipeWindow, TheWeightsPageListsWeightsAndTheChannelsOfOne)
         window->table().aligned(window->selection().current()).ref);
     ASSERT_NE(layer, nullptr);
     EXPECT_EQ(layer->modulePath() + "/weight", rows[0].error.site);
+}
+
+TEST_F(RecipeWindow, TheRecipeTakesInTheChangesToLayers)
+{
+    openReference();
+    EXPECT_FALSE(window->recipe().takeButton()->isEnabled());
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    EXPECT_FALSE(window->recipe().takeButton()->isEnabled());
+    EditSet edits = oneOff();
+    SpecChange ranged; // nothing that a recipe says
+    ranged.low = -1;
+    ranged.high = 1;
+    const SiteId fc = window->session().pair()->sites.byId("fc/weight");
+    edits.respecified[fc] = ranged;
+    window->session().changeEdits(edits, "two changes");
+    ASSERT_TRUE(settle());
+    EXPECT_TRUE(window->recipe().takeButton()->isEnabled());
+
+    engine.failNextQuantize = Error{ErrorCode::Internal, "conv2d", "no memory for it", {}};
+    window->recipe().takeButton()->click();
+    ASSERT_TRUE(settle());
+    EXPECT_EQ(window->session().edits(), edits) << "nothing was taken, nothing is lost";
+
+    window->recipe().takeButton()->click();
+    ASSERT_TRUE(settle());
+    const Recipe &recipe = window->session().pair()->made->recipe;
+    ASSERT_EQ(recipe.overrides.size(), 1U);
+    EXPECT_EQ(recipe.overrides[0].text(), "module:block\\.conv2=weight=float");
+    EXPECT_EQ(window->session().request().recipe->calibration, std::vector<std::string>{"/models/calib.pt"});
+    EditSet left;
+    left.respecified[window->session().pair()->sites.byId("fc/weight")] = ranged;
+    EXPECT_EQ(window->session().edits(), left);
+    EXPECT_TRUE(window->banners().text("take").contains("a recipe gives weights no range"));
+    EXPECT_TRUE(window->banners().text("edits").isEmpty()) << "what was taken in is not missing";
+    EXPECT_EQ(window->session().runs().size(), 2U);
+}
+
+TEST_F(RecipeWindow, WhatWasOpenComesBackWithItsRecipe)
+{
+    OpenRequest request;
+    request.reference = "/models/float.pt2";
+    request.inputs.files = {"/models/a.pt", "/models/b.pt"};
+    request.recipe = preset("coreai-w8a8:corrected", {"/models/calib.pt", "/models/50%.pt"});
+    request.recipe->recipe.overrides.push_back(parseOverride("module:fc=float").value());
+    const auto entry = readRecentEntry(recentEntry(request));
+    ASSERT_TRUE(entry.has_value()) << entry.error().text();
+    EXPECT_TRUE(entry->document.isEmpty());
+    EXPECT_EQ(entry->request.reference, request.reference);
+    EXPECT_TRUE(entry->request.candidate.empty());
+    EXPECT_EQ(entry->request.inputs.files, request.inputs.files);
+    EXPECT_EQ(entry->request.recipe, request.recipe);
+    EXPECT_EQ(entry->title, QString::fromUtf8("models/float.pt2 ↔ coreai-w8a8:corrected, 1 override"));
+    EXPECT_EQ(readRecentEntry("/a/b.dblame")->document, "/a/b.dblame");
+    EXPECT_EQ(readRecentEntry("/a/r.pt2\n/a/c.pt2\n/a/x.pt")->request.candidate, "/a/c.pt2"); // of older versions
+    EXPECT_FALSE(readRecentEntry("/a/r.pt2\n\nrecipe:nonsense%3A%20%5B").has_value());
+
+    QSettings().remove("recent");
+    MainWindow own({[this]() -> Result<Engine *> { return &engine; }, true});
+    const auto settled = [&own] { return waitUntil([&own] { return !own.runner().activity(); }); };
+    own.openAndQuantize("/models/float.pt2", *request.recipe, {"/models/a.pt"}, false);
+    ASSERT_TRUE(settled());
+    own.openPair("/models/float.pt2", "/models/int8.pt2", {"/models/a.pt"}, false);
+    ASSERT_TRUE(settled());
+    QMenu *recent = nullptr;
+    for (QMenu *menu : own.findChildren<QMenu *>())
+        if (menu->title().remove(QLatin1Char('&')) == "Recent")
+            recent = menu;
+    ASSERT_NE(recent, nullptr);
+    Q_EMIT recent->aboutToShow();
+    ASSERT_EQ(recent->actions().size(), 3);
+    EXPECT_TRUE(recent->actions()[1]->text().contains("coreai-w8a8"));
+    recent->actions()[1]->trigger();
+    ASSERT_TRUE(settled());
+    EXPECT_EQ(own.session().request().recipe, request.recipe);
+    EXPECT_EQ(engine.calibratedOn, "/models/calib.pt");
+    QSettings().remove("recent");
 }
 
 TEST_F(RecipeWindow, WritesTheRecipeInEveryFormOrSaysWhyNot)

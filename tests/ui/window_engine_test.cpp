@@ -152,6 +152,27 @@ TEST_F(EngineWindow, MeasuresThePartsOfARecipeBesideTheWindowsRun)
     EXPECT_DOUBLE_EQ(parts->activations.snrDb[0], before.activations.snrDb[0]);
 }
 
+TEST_F(EngineWindow, ARecipeThatTookInTheChangesGivesTheirNumbers)
+{
+    window.openAndQuantize(demo("float.pt2"), {presetRecipe("xnnpack-static").value(), {}}, {demo("inputs.pt")}, true);
+    ASSERT_TRUE(settle());
+    EditSet edits;
+    edits.off = {window.session().pair()->sites.byId("fc/weight"),
+                 window.session().pair()->sites.byId("head_conv.conv/weight")};
+    window.session().changeEdits(edits, "two weights float");
+    window.run();
+    ASSERT_TRUE(settle());
+    window.recipe().takeButton()->click();
+    ASSERT_TRUE(settle());
+    ASSERT_FALSE(window.lastError().has_value()) << window.lastError()->text();
+    ASSERT_EQ(window.session().runs().size(), 3U);
+    EXPECT_TRUE(window.session().edits().empty());
+    EXPECT_FALSE(window.session().pair()->sites.byId("fc/weight").valid());
+    const auto output = [&](std::size_t run) { return window.session().runs()[run].report->outputSnrDb.at(0); };
+    EXPECT_NE(output(0), output(1));
+    EXPECT_DOUBLE_EQ(output(2), output(1));
+}
+
 TEST_F(EngineWindow, SkippingOneConvByItsBoxGivesTheNumbersOfCompareSkip)
 {
     openDemo();
