@@ -52,6 +52,14 @@ QJsonObject changeToJson(const std::string &site, const SpecChange &change)
         object["block"] = static_cast<qint64>(change.blockSize);
     if (change.symmetric)
         object["symmetric"] = *change.symmetric;
+    if (change.type) {
+        const std::string_view type = elementTypeName(*change.type);
+        object["type"] = QString::fromLatin1(type.data(), static_cast<qsizetype>(type.size()));
+    }
+    if (change.low)
+        object["low"] = *change.low;
+    if (change.high)
+        object["high"] = *change.high;
     return object;
 }
 
@@ -66,6 +74,11 @@ SpecChange changeFromJson(const QJsonObject &object)
     change.blockSize = std::max<qint64>(1, object.value("block").toInteger(change.blockSize));
     if (object.contains("symmetric"))
         change.symmetric = object.value("symmetric").toBool();
+    change.type = elementTypeFromName(object.value("type").toString().toStdString());
+    if (object.value("low").isDouble())
+        change.low = object.value("low").toDouble();
+    if (object.value("high").isDouble())
+        change.high = object.value("high").toDouble();
     return change;
 }
 

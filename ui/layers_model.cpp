@@ -12,6 +12,25 @@
 namespace dblame::ui
 {
 
+namespace
+{
+
+// As shortSpec() of what the file has: a layer's line has little room.
+QString shortSpec(const SpecChange &change)
+{
+    SpecChange brief = change;
+    brief.symmetric.reset();
+    brief.low.reset();
+    brief.high.reset();
+    QString text = QString::fromStdString(brief.text());
+    text.replace(QStringLiteral(" per channel"), QStringLiteral(" per ch"));
+    text.replace(QStringLiteral(" per block of"), QStringLiteral(" block"));
+    text.remove(QStringLiteral(" per tensor"));
+    return change.low || change.high ? text + QStringLiteral(" in range") : text;
+}
+
+} // namespace
+
 LayersModel::LayersModel(QObject *parent) : QAbstractItemModel(parent) {}
 
 void LayersModel::setPair(OpenPairPtr pair)
@@ -138,7 +157,7 @@ QString LayersModel::specText(const LayerItem &item) const
                                            : tr("inputs");
     const QuantSite &site = m_pair->sites.site(item.site);
     if (const auto change = m_edits.respecified.find(item.site); change != m_edits.respecified.end())
-        return QString::fromStdString(change->second.text());
+        return item.kind == LayerItem::Site ? QString::fromStdString(change->second.text()) : shortSpec(change->second);
     if (site.watchesOnly)
         return tr("watches only");
     if (state == LayerState::Partly)
@@ -150,7 +169,7 @@ QString LayersModel::specText(const LayerItem &item) const
         for (std::size_t i = 0; i < item.site.get(); ++i)
             if (m_pair->sites.sites[i].instance == site.instance)
                 return tr("shared");
-    return shortSpec(site.spec);
+    return ui::shortSpec(site.spec);
 }
 
 PairId LayersModel::worstRow(const LayerItem &item) const

@@ -2,16 +2,12 @@
 #include "ui/layers_panel.h"
 
 #include <QAction>
-#include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
-#include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
-#include <QSignalBlocker>
-#include <QSpinBox>
 #include <QSplitter>
 #include <QStackedLayout>
 #include <QTreeView>
@@ -21,6 +17,7 @@
 #include "ui/layers_model.h"
 #include "ui/node_table_model.h"
 #include "ui/selection.h"
+#include "ui/spec_editor.h"
 #include "ui/theme.h"
 
 namespace dblame::ui
@@ -119,26 +116,13 @@ QWidget *LayersPanel::buildSpec()
     m_spec = new QWidget;
     m_specName = new QLabel;
     m_specName->setProperty("role", "mute");
-    m_bits = new QSpinBox;
-    m_bits->setRange(2, 16);
-    m_bits->setSuffix(tr(" bits"));
-    m_bits->setKeyboardTracking(false);
-    m_bits->setAccessibleName(tr("Bits of the selected site"));
-    if (auto *edit = m_bits->findChild<QLineEdit *>())
-        edit->setAccessibleName(m_bits->accessibleName());
-    m_granularity = new QComboBox;
-    m_granularity->setAccessibleName(tr("Granularity of the selected site"));
+    m_editor = new SpecEditor;
     m_specName->setWordWrap(true);
     m_asOpened = new QPushButton(tr("As opened"));
     m_asOpened->setProperty("role", "flat");
-    m_asOpened->setToolTip(tr("Give the site back the spec of the file"));
-    connect(m_bits, &QSpinBox::valueChanged, this, &LayersPanel::takeSpec);
-    connect(m_granularity, &QComboBox::activated, this, &LayersPanel::takeSpec);
+    m_asOpened->setToolTip(tr("Give the site back its own spec"));
+    connect(m_editor, &SpecEditor::edited, this, &LayersPanel::takeSpec);
     connect(m_asOpened, &QPushButton::clicked, this, &LayersPanel::forgetSpec);
-    auto *fields = new QHBoxLayout;
-    fields->setSpacing(4);
-    fields->addWidget(m_bits);
-    fields->addWidget(m_granularity, 1);
     auto *head = new QHBoxLayout;
     head->addWidget(m_specName, 1);
     head->addWidget(m_asOpened, 0, Qt::AlignTop);
@@ -146,7 +130,7 @@ QWidget *LayersPanel::buildSpec()
     layout->setContentsMargins(14, 6, 14, 8);
     layout->setSpacing(4);
     layout->addLayout(head);
-    layout->addLayout(fields);
+    layout->addWidget(m_editor);
     return m_spec;
 }
 
@@ -324,7 +308,7 @@ void LayersPanel::showMenu(const QPoint &at)
         QMenu *bits = menu.addMenu(tr("Bits"));
         for (const int n : {4, 6, 8, 10, 12, 16})
             connect(bits->addAction(tr("%1 bits").arg(n)), &QAction::triggered, this,
-                    [this, n] { m_bits->setValue(n); });
+                    [this, n] { m_editor->setBits(n); });
         connect(menu.addAction(tr("Spec as opened")), &QAction::triggered, this, &LayersPanel::forgetSpec);
     }
     menu.addSeparator();

@@ -10,11 +10,9 @@
 #include "core/edits.h"
 #include "ui/open_pair.h"
 
-class QComboBox;
 class QLabel;
 class QListWidget;
 class QPushButton;
-class QSpinBox;
 class QStackedLayout;
 class QTreeView;
 
@@ -25,6 +23,7 @@ class ElidingLabel;
 class LayersModel;
 class NodeTableModel;
 class Selection;
+class SpecEditor;
 
 class LayersPanel : public QWidget
 {
@@ -48,6 +47,7 @@ public:
 
     [[nodiscard]] QTreeView *view() const { return m_view; }
     [[nodiscard]] LayersModel *model() const { return m_model; }
+    [[nodiscard]] SpecEditor *specEditor() const { return m_editor; }
     [[nodiscard]] QPushButton *runButton() const { return m_run; }
     [[nodiscard]] QString planText() const; // as it is shown, one line per entry
 
@@ -80,8 +80,7 @@ private:
     QPushButton *m_skip = nullptr, *m_only = nullptr, *m_reset = nullptr;
     QWidget *m_spec = nullptr;
     QLabel *m_specName = nullptr;
-    QSpinBox *m_bits = nullptr;
-    QComboBox *m_granularity = nullptr;
+    SpecEditor *m_editor = nullptr;
     QPushButton *m_asOpened = nullptr;
     QLabel *m_planCount = nullptr;
     QListWidget *m_planList = nullptr;

@@ -3,19 +3,15 @@
 // The lower half of the Layers dock: the spec of the selected site and the plan.
 #include "ui/layers_panel.h"
 
-#include <algorithm>
-
-#include <QComboBox>
 #include <QEvent>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>
-#include <QSignalBlocker>
-#include <QSpinBox>
 #include <QTreeView>
 
 #include "ui/eliding.h"
 #include "ui/layers_model.h"
+#include "ui/spec_editor.h"
 #include "ui/theme.h"
 
 namespace dblame::ui
@@ -48,45 +44,32 @@ void LayersPanel::showSpec()
     const QuantSite &site = m_pair->sites.site(id);
     const auto change = m_edits.respecified.find(id);
     const bool changed = change != m_edits.respecified.end();
-    m_specName->setText(
-        tr("%1, in the file %2").arg(QString::fromStdString(site.id), QString::fromStdString(site.spec.text())));
+    const QString where = site.form == SiteForm::Planned ? tr("%1, by the recipe %2") : tr("%1, in the file %2");
+    m_specName->setText(where.arg(QString::fromStdString(site.id), QString::fromStdString(site.spec.text())));
     m_specName->setToolTip(m_specName->text());
-    const QSignalBlocker quietBits(m_bits);
-    const QSignalBlocker quietGranularity(m_granularity);
-    m_bits->setValue(changed ? change->second.bits : std::clamp(site.spec.effectiveBits(), 2, 16));
-    m_granularity->clear();
-    // Activations have no channel axis of their own unless their site brings one.
-    for (const Granularity g : {Granularity::PerTensor, Granularity::PerChannel, Granularity::PerBlock}) {
-        const bool fits = g == Granularity::PerTensor || site.role == SiteRole::Weight || site.spec.axis >= 0 ||
-                          site.spec.granularity == g;
-        if (fits)
-            m_granularity->addItem(QString::fromLatin1(granularityName(g)), static_cast<int>(g));
-    }
-    const Granularity now = changed ? change->second.granularity : site.spec.granularity;
-    m_granularity->setCurrentIndex(m_granularity->findData(static_cast<int>(now)));
+    m_editor->setSite(site, changed ? std::optional(change->second) : std::nullopt);
     m_asOpened->setEnabled(changed);
 }
 
 void LayersPanel::takeSpec()
 {
     const SiteId id = specSite();
-    if (!id.valid() || m_granularity->currentIndex() < 0)
+    if (!id.valid())
         return;
     const QuantSite &site = m_pair->sites.site(id);
-    SpecChange change;
-    change.bits = m_bits->value();
-    change.granularity = static_cast<Granularity>(m_granularity->currentData().toInt());
-    if (site.spec.blockSize > 0)
-        change.blockSize = site.spec.blockSize;
+    const std::optional<SpecChange> change = m_editor->change();
+    const auto shown = m_edits.respecified.find(id);
+    if (change == (shown == m_edits.respecified.end() ? std::nullopt : std::optional(shown->second)))
+        return; // a field was left as it was
     EditSet edits = m_edits;
-    if (change.bits == site.spec.effectiveBits() && change.granularity == site.spec.granularity)
-        edits.respecified.erase(id);
+    if (change)
+        edits.respecified.insert_or_assign(id, *change);
     else
-        edits.respecified.insert_or_assign(id, change);
+        edits.respecified.erase(id);
     edits.off.erase(id); // another spec says that it is quantized
-    if (!(edits == m_edits))
-        Q_EMIT editsWanted(edits,
-                           tr("%1 to %2").arg(QString::fromStdString(site.id), QString::fromStdString(change.text())));
+    Q_EMIT editsWanted(edits, tr("%1 to %2")
+                                  .arg(QString::fromStdString(site.id),
+                                       change ? QString::fromStdString(change->text()) : tr("its own")));
 }
 
 void LayersPanel::forgetSpec()

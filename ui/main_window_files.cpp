@@ -17,6 +17,7 @@
 #include "core/atomic_file.h"
 #include "core/log.h"
 #include "core/report_writer.h"
+#include "core/spec_change.h"
 #include "ui/document.h"
 #include "ui/eliding.h"
 #include "ui/file_kinds.h"
@@ -292,7 +293,9 @@ bool MainWindow::exportReportTo(const QString &path)
     const QString suffix = QFileInfo(path).suffix().toLower();
     ReportFields fields;
     fields.channels = fields.histograms = suffix == QLatin1String("json");
-    Report report = makeReport(*run, pair->alignment, pair->sites, *pair->reference, *pair->candidate, fields);
+    const RunRecord &shown = m_session->runs()[static_cast<std::size_t>(m_session->shownRun())];
+    const SiteTable ran = shown.pair == pair ? changedSites(pair->sites, shown.edits, run->changed) : pair->sites;
+    Report report = makeReport(*run, pair->alignment, ran, *pair->reference, *pair->candidate, fields);
     addRecipe(*m_session->runs()[static_cast<std::size_t>(m_session->shownRun())].pair, report);
     Result<void> written = fail(ErrorCode::Usage, path.toStdString(), "a report is .json, .csv or .html; name it so");
     if (suffix == QLatin1String("json"))

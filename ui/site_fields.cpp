@@ -122,6 +122,12 @@ QString stateOf(const QuantSite &site, const SiteReport *state)
     return site.enabled ? QString() : QStringLiteral("switched off in the file");
 }
 
+// Another grid than the file's ran: the file's ends and codes say nothing.
+bool isRespecified(const SiteReport *state)
+{
+    return state != nullptr && state->on && !state->change.empty() && !state->change.starts_with("float");
+}
+
 QString sharedText(const SiteTable &sites, SiteId self)
 {
     const QuantSite &site = sites.site(self);
@@ -154,29 +160,36 @@ SiteSection section(const OpenPair &pair, SiteId id, const SiteReport *state, No
     SiteSection out;
     out.site = id;
     out.title = titleOf(pair.candidate->graph(), site, site.owner == owner && owner.valid());
-    const bool measured = state != nullptr && !state->scale.empty();
+    const bool respecified = isRespecified(state);
+    const bool measured = respecified || (state != nullptr && !state->scale.empty());
     out.scale = measured ? state->scale : site.scale;
     out.zeroPoint = measured ? state->zeroPoint : site.zeroPoint;
 
     QString spec = text(site.spec.text());
-    if (site.spec.granularity == Granularity::PerChannel && out.scale.size() > 1)
+    if (site.spec.granularity == Granularity::PerChannel && out.scale.size() > 1 && !respecified)
         spec += QStringLiteral(" (%1)").arg(out.scale.size());
     const QString zeroPoint = zeroPointText(out.zeroPoint);
-    if (!zeroPoint.isEmpty() && !(site.spec.symmetric && zeroPoint == QLatin1String("0")))
+    if (respecified)
+        spec += QStringLiteral(" in the file");
+    else if (!zeroPoint.isEmpty() && !(site.spec.symmetric && zeroPoint == QLatin1String("0")))
         spec += QStringLiteral(" · zp %1").arg(zeroPoint);
     add(out.fields, out.title, spec);
     add(out.fields, QStringLiteral("state"), stateOf(site, state));
     QString scale = scaleText(out.scale);
-    if (scale.isEmpty() && site.spec.dynamic)
+    if (scale.isEmpty() && (site.spec.dynamic || (respecified && site.role != SiteRole::Weight)))
         scale = QStringLiteral("chosen from each tensor");
     else if (site.spec.dynamic)
         scale += QStringLiteral(" (last batch)");
     add(out.fields, QStringLiteral("scale"), scale);
-    add(out.fields, QStringLiteral("range"), gridRange(site.spec, out.scale, out.zeroPoint));
+    if (respecified)
+        add(out.fields, QStringLiteral("zero point"), zeroPoint);
+    else
+        add(out.fields, QStringLiteral("range"), gridRange(site.spec, out.scale, out.zeroPoint));
     if (state != nullptr)
         add(out.fields, QStringLiteral("use"), useText(*state));
     add(out.fields, QStringLiteral("form"), QString::fromUtf8(siteFormName(site.form)));
-    add(out.fields, QStringLiteral("grid"), gridText(site.spec));
+    if (!respecified)
+        add(out.fields, QStringLiteral("grid"), gridText(site.spec));
     add(out.fields, QStringLiteral("instance"), sharedText(pair.sites, id));
     add(out.fields, QStringLiteral("group"), groupText(pair.sites, id));
     add(out.fields, QStringLiteral("site"), text(site.id));

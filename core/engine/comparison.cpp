@@ -149,9 +149,12 @@ Result<void> PairComparison::passOver(Pass &pass, const Variant &variant, const 
     pass.reports.resize(m_alignment.pairs.size());
     pass.refMs.assign(m_reference->graph().nodes.size(), 0);
     pass.candMs.assign(m_candidate->graph().nodes.size(), 0);
+    // How a range is used is a question about the grid that runs.
+    const SiteTable changed = edits.respecified.empty() ? SiteTable() : m_planner.sitesUnder(edits);
+    const SiteTable &sites = edits.respecified.empty() ? m_sites : changed;
     std::vector<RowValues> activations; // weights are the same in every batch: they count once
     for (const RowValues &row : pass.rows) {
-        pass.figures[row.row.get()].emplace(m_alignment.pairs[row.row.get()], m_sites, options);
+        pass.figures[row.row.get()].emplace(m_alignment.pairs[row.row.get()], sites, options);
         if (m_alignment.pairs[row.row.get()].kind != RowKind::Weight)
             activations.push_back(row);
     }

@@ -329,8 +329,11 @@ Plan SitePlanner::plan(const EditSet &edits) const
             continue;
         }
         const std::string range = rangeWords(site, change, weightWords(id));
+        SpecChange brief = change; // its range is said in words
+        brief.low.reset();
+        brief.high.reset();
         add(ChangeKind::Respecified, id, {}, site.id,
-            site.spec.text() + " → " + change.text() + (range.empty() ? "" : ", " + range));
+            site.spec.text() + " → " + brief.text() + (range.empty() ? "" : ", " + range));
         taken.respecified.emplace(id, change);
     }
     noteGroups(edits, plan);
@@ -379,6 +382,19 @@ std::vector<std::string> SitePlanner::changedIds(const EditSet &edits) const
         if (change.kind == ChangeKind::Respecified)
             ids.push_back(change.id + "=" + edits.respecified.at(change.site).text());
     return ids;
+}
+
+SiteTable SitePlanner::sitesUnder(const EditSet &edits) const
+{
+    SiteTable sites = changedSites(m_sites, edits, changedIds(edits));
+    for (const auto &[id, change] : edits.respecified) {
+        if (edits.off.contains(id) || !refusal(id, change).empty())
+            continue;
+        const SiteQparams chosen = qparams(id, change);
+        sites.sites[id.get()].scale = chosen.scale;
+        sites.sites[id.get()].zeroPoint = chosen.zeroPoint;
+    }
+    return sites;
 }
 
 bool SitePlanner::everythingOff(const EditSet &edits) const

@@ -40,6 +40,8 @@ public:
     // Ids of everything that is off or bypassed and not refused, sorted.
     [[nodiscard]] std::vector<std::string> offIds(const EditSet &edits) const;
     [[nodiscard]] std::vector<std::string> changedIds(const EditSet &edits) const;
+    // The sites as these edits leave them: with the specs, scales and zero points that they take.
+    [[nodiscard]] SiteTable sitesUnder(const EditSet &edits) const;
     // Every site that quantizes is off under these edits.
     [[nodiscard]] bool everythingOff(const EditSet &edits) const;
 

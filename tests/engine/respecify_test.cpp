@@ -50,7 +50,9 @@ Respecified respecify(const OpenedPair &pair, const std::string &site, const Spe
     edits.respecified[pair.comparison->sites().byId(site)] = change;
     Respecified result;
     result.plan = *pair.comparison->plan(edits);
-    result.report = runOrFail(*pair.comparison, edits, plainOptions());
+    RunOptions options = plainOptions();
+    options.histograms = true; // and how the range is used
+    result.report = runOrFail(*pair.comparison, edits, options);
     return result;
 }
 
@@ -150,12 +152,23 @@ TEST(RespecifiedSites, AnActivationTakesAGivenRangeAndKeepsItsOwnElse)
     const Respecified given = respecify(pair, id, change);
     EXPECT_EQ(siteOf(pair, given.report, id).scale, std::vector<double>{2.0F / 255});
     EXPECT_EQ(siteOf(pair, given.report, id).zeroPoint, std::vector<std::int64_t>{0});
-    EXPECT_NE(given.plan.changes.at(0).text.find("uint8 per tensor in 0..2, range 0 .. 2 as given"), std::string::npos)
+    EXPECT_NE(given.plan.changes.at(0).text.find("→ uint8 per tensor, range 0 .. 2 as given"), std::string::npos)
         << given.plan.changes.at(0).text;
     // The row's values end where the range does.
     const PairId row = pair.rowOf("relu_1");
     EXPECT_EQ(given.report.rows[row.get()].metrics.candMax, 2.0F / 255 * 255);
     EXPECT_EQ(given.report.rows[row.get()].metrics.candMin, 0);
+    // And what lies above it is clipped.
+    const auto inRow = [&](const RunReport &report) {
+        const auto &states = report.rows[row.get()].sites;
+        const SiteId self = pair.comparison->sites().byId(id);
+        return *std::find_if(states.begin(), states.end(), [&](const SiteReport &s) { return s.site == self; });
+    };
+    EXPECT_LT(inRow(own.report).clipped.value_or(1), 0.001);
+    EXPECT_GT(inRow(given.report).clipped.value_or(0), 0.001);
+    EXPECT_EQ(inRow(given.report).unusedRange, 0);
+    change = typed(ElementType::Float8E4M3, Granularity::PerTensor);
+    EXPECT_FALSE(inRow(respecify(pair, id, change).report).clipped.has_value()); // no grid of even steps
 }
 
 // Every site under its own type and scheme, said in full: what the file does, and for weights what the reference's

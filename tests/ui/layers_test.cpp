@@ -2,6 +2,9 @@
 #include "ui/layers_panel.h"
 
 #include <QAbstractItemModelTester>
+#include <QComboBox>
+#include <QCoreApplication>
+#include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -16,6 +19,7 @@
 #include "ui/layers_model.h"
 #include "ui/node_table_model.h"
 #include "ui/selection.h"
+#include "ui/spec_editor.h"
 #include "ui/theme.h"
 
 namespace dblame::ui::test
@@ -55,6 +59,9 @@ OpenPairPtr rewrittenPair()
     return pair;
 }
 
+// What a dock of 300 pixels leaves beside the margins.
+constexpr int kDockWidth = 272;
+
 class LayersTest : public ::testing::Test
 {
 protected:
@@ -87,6 +94,18 @@ protected:
     void press(const char *path) { model().setData(at(path), Qt::Unchecked, Qt::CheckStateRole); }
     [[nodiscard]] int state(const char *path) { return at(path).data(Qt::CheckStateRole).toInt(); }
     [[nodiscard]] QString spec(const char *path) { return at(path, LayersModel::Spec).data().toString(); }
+    static void choose(QComboBox *field, const char *text)
+    {
+        const int index = field->findText(QString::fromLatin1(text));
+        ASSERT_GE(index, 0) << text;
+        field->setCurrentIndex(index);
+        Q_EMIT field->activated(index);
+    }
+    static void enter(QLineEdit *field, const char *text)
+    {
+        field->setText(QString::fromLatin1(text));
+        Q_EMIT field->editingFinished();
+    }
     [[nodiscard]] EditSet selected(const char *selector)
     {
         return selectForSkip(parseSelector(selector).value(), *fake.pair()->candidate, fake.pair()->sites).value();
@@ -219,21 +238,102 @@ TEST_F(LayersTest, OnlyKeepsOneLayerQuantized)
 TEST_F(LayersTest, BitsOfASiteCanBeRaised)
 {
     panel.view()->setCurrentIndex(at("head_conv.conv"));
-    auto *bits = panel.findChild<QSpinBox *>();
-    ASSERT_TRUE(bits->isVisibleTo(&panel));
-    EXPECT_EQ(bits->value(), 8);
-    EXPECT_EQ(bits->minimum(), 2);
-    EXPECT_EQ(bits->maximum(), 16);
-    bits->setValue(12);
+    SpecEditor *editor = panel.specEditor();
+    ASSERT_TRUE(editor->isVisibleTo(&panel));
+    EXPECT_EQ(editor->type()->currentText(), "int8");
+    editor->setBits(12); // as the menu does
     const SiteId site = fake.site("head_conv.conv/weight");
     ASSERT_TRUE(edits.respecified.contains(site));
     EXPECT_EQ(edits.respecified[site].bits, 12);
+    EXPECT_FALSE(edits.respecified[site].type.has_value());
     EXPECT_EQ(edits.respecified[site].granularity, Granularity::PerChannel);
-    EXPECT_EQ(spec("head_conv.conv"), "int12 per channel");
-    bits->setValue(8); // as the file has it: no change is left
+    EXPECT_EQ(spec("head_conv.conv"), "int12 per ch");
+    EXPECT_EQ(spec("head_conv.conv/weight"), "int12 per channel");
+    EXPECT_EQ(editor->type()->currentText(), "int12"); // no element type has 12 bits
+    editor->setBits(8);                                // as the file has it: no change is left
     EXPECT_TRUE(edits.empty());
+    EXPECT_EQ(what, "head_conv.conv/weight to its own");
     panel.view()->setCurrentIndex(at("flatten"));
-    EXPECT_FALSE(bits->isVisibleTo(&panel));
+    EXPECT_FALSE(editor->isVisibleTo(&panel));
+}
+
+TEST_F(LayersTest, ASiteTakesAnotherTypeSchemeAndGranularity)
+{
+    panel.view()->setCurrentIndex(at("fc/weight"));
+    SpecEditor *editor = panel.specEditor();
+    const SiteId site = fake.site("fc/weight");
+    choose(editor->type(), "uint4");
+    EXPECT_EQ(edits.respecified[site].type, ElementType::UInt4);
+    EXPECT_FALSE(edits.respecified[site].symmetric.has_value());
+    choose(editor->scheme(), "affine");
+    EXPECT_EQ(edits.respecified[site].symmetric, false);
+    EXPECT_TRUE(editor->blockSize()->isHidden());
+    choose(editor->granularity(), "per block");
+    EXPECT_FALSE(editor->blockSize()->isHidden());
+    EXPECT_TRUE(editor->low()->isHidden()); // a range is for the whole tensor
+    editor->blockSize()->setValue(16);
+    EXPECT_EQ(edits.respecified[site].text(), "uint4 affine per block of 16");
+    EXPECT_EQ(spec("fc"), "uint4 block 16");
+    // A floating type has one scheme; a cast has no granularity either.
+    choose(editor->type(), "f8e4m3");
+    EXPECT_FALSE(editor->scheme()->isEnabled());
+    EXPECT_FALSE(edits.respecified[site].symmetric.has_value());
+    choose(editor->type(), "bf16");
+    EXPECT_FALSE(editor->granularity()->isEnabled());
+    EXPECT_EQ(edits.respecified[site].text(), "bf16");
+    EXPECT_EQ(edits.respecified[site].granularity, Granularity::PerTensor);
+    // An unchecked layer that gets a spec is quantized again.
+    press("fc");
+    choose(editor->type(), "int6");
+    EXPECT_FALSE(edits.off.contains(site));
+    for (QPushButton *button : panel.findChildren<QPushButton *>())
+        if (button->text() == "As opened")
+            button->click();
+    EXPECT_FALSE(edits.respecified.contains(site));
+    EXPECT_EQ(editor->type()->currentText(), "int8");
+    EXPECT_EQ(editor->granularity()->currentText(), "per channel");
+}
+
+TEST_F(LayersTest, ARangeIsGivenAndTakenBack)
+{
+    panel.view()->setCurrentIndex(at("stem.relu/out"));
+    SpecEditor *editor = panel.specEditor();
+    const SiteId site = fake.site("stem.relu/out");
+    ASSERT_FALSE(editor->low()->isHidden());
+    enter(editor->low(), "-1");
+    EXPECT_EQ(edits.respecified[site].low, -1);
+    EXPECT_FALSE(edits.respecified[site].high.has_value());
+    enter(editor->high(), "2.5");
+    EXPECT_EQ(edits.respecified[site].high, 2.5);
+    EXPECT_EQ(editor->high()->text(), "2.5");
+    EXPECT_EQ(spec("stem.relu"), "int8 in range");
+    EXPECT_EQ(spec("stem.relu/out"), "int8 per tensor in -1..2.5");
+    enter(editor->low(), "");
+    enter(editor->high(), "");
+    EXPECT_TRUE(edits.empty());
+}
+
+TEST_F(LayersTest, LeavingAFieldAsItWasChangesNothing)
+{
+    press("stem.relu");
+    const EditSet skipped = edits;
+    panel.view()->setCurrentIndex(at("stem.relu/out"));
+    what.clear();
+    Q_EMIT panel.specEditor()->low()->editingFinished(); // the focus leaves it
+    EXPECT_EQ(edits, skipped);
+    EXPECT_TRUE(what.isEmpty());
+}
+
+TEST_F(LayersTest, TheSpecFieldsFitTheDock)
+{
+    panel.show(); // a hidden layout keeps what its fields were once
+    panel.view()->setCurrentIndex(at("stem.relu/out"));
+    QCoreApplication::processEvents();
+    EXPECT_LE(panel.specEditor()->minimumSizeHint().width(), kDockWidth);
+    panel.view()->setCurrentIndex(at("fc/weight"));
+    choose(panel.specEditor()->granularity(), "per block");
+    QCoreApplication::processEvents();
+    EXPECT_LE(panel.specEditor()->minimumSizeHint().width(), kDockWidth);
 }
 
 TEST_F(LayersTest, ShowsThePlanWithRefusals)

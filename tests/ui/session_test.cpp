@@ -156,6 +156,8 @@ TEST(DocumentTest, ComesBackAsItWasSaved)
     document.edits.off = {"block.conv1/weight"};
     document.edits.bypassed = {{"conv2d_3→add/in[1]", "add"}};
     document.edits.respecified["fc/weight"] = {4, Granularity::PerBlock, true, 64};
+    document.edits.respecified["gap/out"] = {
+        8, Granularity::PerTensor, std::nullopt, 32, ElementType::Float8E4M3, -0.1, 1e-7};
     document.hand = {{"linear", "logits"}};
     document.signal = Signal::Candidate;
     document.geometry = QByteArray("\0\1geometry", 10);

@@ -41,6 +41,7 @@
 #include "ui/node_table_model.h"
 #include "ui/runs_panel.h"
 #include "ui/selection.h"
+#include "ui/spec_editor.h"
 #include "wait.h"
 
 namespace dblame::ui::test
@@ -381,25 +382,24 @@ TEST_F(Ways, BitsAndGranularityOfASiteAreChangedAndRun)
     openDigits();
     QTreeView *view = window->layers().view();
     view->setCurrentIndex(window->layers().model()->indexOfPath("head_conv.conv"));
-    auto *bits = window->layers().findChild<QSpinBox *>();
-    auto *granularity = window->layers().findChild<QComboBox *>();
-    bits->setFocus();
-    bits->selectAll();
-    QTest::keyClicks(bits, "12");
-    QTest::keyClick(bits, Qt::Key_Return);
+    SpecEditor *editor = window->layers().specEditor();
+    QComboBox *granularity = editor->granularity();
+    editor->type()->setFocus();
+    ASSERT_EQ(editor->type()->currentText(), "int8");
+    QTest::keyClicks(editor->type(), "int1"); // int16 is the only one
     granularity->setFocus();
     ASSERT_EQ(granularity->currentText(), "per channel");
     QTest::keyClick(granularity, Qt::Key_Up);
     ASSERT_TRUE(settle());
     const SiteId site = window->session().pair()->sites.byId("head_conv.conv/weight");
     ASSERT_TRUE(window->session().edits().respecified.contains(site));
-    EXPECT_EQ(window->session().edits().respecified.at(site).bits, 12);
+    EXPECT_EQ(window->session().edits().respecified.at(site).type, ElementType::Int16);
     EXPECT_EQ(window->session().edits().respecified.at(site).granularity, Granularity::PerTensor);
     EXPECT_TRUE(window->graph().scene()->hasPending());
     QTest::mouseClick(window->layers().runButton(), Qt::LeftButton);
     ASSERT_TRUE(settle());
     EXPECT_EQ(window->session().runs().size(), 2U);
-    EXPECT_DOUBLE_EQ(window->table().report(activation(9)).metrics.snrDb, 31.3 + 4 * kDbPerBit);
+    EXPECT_DOUBLE_EQ(window->table().report(activation(9)).metrics.snrDb, 31.3 + 8 * kDbPerBit);
 }
 
 TEST_F(Ways, ARerunMakesTheWindowNoWider)
