@@ -9,13 +9,13 @@
 #include "app/numbers.h"
 #include "app/output_files.h"
 #include "app/pair_options.h"
+#include "app/quantize_pair.h"
 #include "app/recipe_options.h"
 #include "core/number_text.h"
 #include "core/recipe_facts.h"
 #include "core/report_writer.h"
 #include "core/selector.h"
 #include "core/spec_change.h"
-#include "core/user_folders.h"
 
 namespace dblame
 {
@@ -215,33 +215,6 @@ Result<void> writeReports(const Report &report, const CompareOptions &options)
     return {};
 }
 
-// The candidate that the recipe makes of the reference. `calibrated`: on what, for the report.
-Result<QuantizedModel> quantize(const OpenedPair &pair, const Recipe &recipe, const CompareOptions &options,
-                                const std::shared_ptr<const InputSet> &inputs, std::string &calibrated,
-                                ProgressBar &bar, std::stop_token stop)
-{
-    std::shared_ptr<const InputSet> calibration = inputs;
-    if (!options.calibration.empty()) {
-        InputRequest request;
-        request.files = options.calibration;
-        auto opened = pair.engine->openInputs(request, *pair.reference, *pair.reference, stop);
-        if (!opened)
-            return tl::unexpected(opened.error());
-        calibration = *opened;
-    }
-    QuantizeOptions quantize;
-    quantize.threads = options.threads;
-    quantize.reuse = !options.noCache;
-    if (quantize.reuse)
-        quantize.cacheFolder = calibrationCacheFolder();
-    auto made = pair.engine->quantize(pair.reference, recipe, calibration, quantize, bar.callback("calibrating"), stop);
-    bar.clear();
-    if (made && made->calibrationBatches > 0)
-        calibrated = options.calibration.empty() ? "on the inputs themselves: give other data with --calibration"
-                                                 : calibration->info().source;
-    return made;
-}
-
 void addRecipeWarnings(const QuantizedModel &quantized, std::vector<std::string> &warnings)
 {
     warnings.insert(warnings.end(), quantized.warnings.begin(), quantized.warnings.end());
@@ -292,7 +265,9 @@ Result<Report> compare(const CompareOptions &options, std::stop_token stop)
     std::optional<QuantizedModel> quantized;
     std::string calibrated;
     if (!recipes->empty()) {
-        auto made = quantize(*pair, recipes->front(), options, *inputs, calibrated, bar, stop);
+        auto made =
+            quantizeReference(*pair->engine, pair->reference, recipes->front(),
+                              {options.calibration, !options.noCache, options.threads}, *inputs, calibrated, bar, stop);
         if (!made)
             return tl::unexpected(made.error());
         quantized = std::move(*made);

@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include <QApplication>
+#include <QDockWidget>
 #include <QEventLoop>
 #include <QPixmap>
 #include <QSize>
@@ -39,7 +40,7 @@ struct Arguments {
     std::string preset, recipe; // quantize the reference, in place of a candidate
     std::vector<std::string> calibration;
     bool run = false;
-    std::string select, theme, size, screenshot;
+    std::string select, dock, theme, size, screenshot;
 };
 
 // "1440x900"
@@ -71,6 +72,8 @@ void describe(CLI::App &app, Arguments &arguments)
                    "What the observers of the recipe see, in the forms of --inputs (default: the inputs themselves)")
         ->expected(1, -1);
     app.add_flag("--run", arguments.run, "Start the run as soon as both are open");
+    app.add_option("--dock", arguments.dock, "Bring this dock to the front")
+        ->check(CLI::IsMember({"SNR by node", "Nodes", "Alignment", "Runs", "Recipe", "Log"}, CLI::ignore_case));
     app.add_option("--select", arguments.select, "Select this node (value name, node name or layer)");
     app.add_option("--theme", arguments.theme, "light or dark; without it, as the desktop")
         ->check(CLI::IsMember({"light", "dark"}));
@@ -278,6 +281,11 @@ int main(int argc, char **argv)
         window.resize(*size);
     connectEnd(window, arguments);
     window.show();
+    for (auto *dock : window.findChildren<QDockWidget *>())
+        if (dock->objectName().compare(QString::fromStdString(arguments.dock), Qt::CaseInsensitive) == 0) {
+            dock->show();
+            dock->raise();
+        }
     if (*recipe)
         window.openAndQuantize(QString::fromStdString(arguments.models.front()), **recipe, toQt(arguments.inputs),
                                arguments.run || picture);

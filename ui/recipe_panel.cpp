@@ -45,13 +45,13 @@ RecipePanel::RecipePanel(QWidget *parent)
       m_facts(makeRecipeTable(m_factModel, tr("Facts of the recipe"))),
       m_calibration(makeRecipeTable(m_calibrationModel, tr("Calibration per site"))), m_title(new ElidingLabel),
       m_summary(new ElidingLabel), m_warning(new QLabel), m_banner(new QFrame), m_weights(new RecipeWeights),
-      m_measure(new QPushButton), m_take(new QPushButton(tr("Take in layer changes"))),
-      m_change(new QPushButton(tr("Another recipe…"))), m_export(new QPushButton(tr("Export recipe…"))),
+      m_measure(new QPushButton), m_take(new QPushButton(tr("Take in changes"))),
+      m_change(new QPushButton(tr("Another recipe…"))), m_export(new QPushButton(tr("Export…"))),
       m_which(new QComboBox), m_tables(new QStackedWidget), m_stack(new QStackedLayout)
 {
     m_factModel->setHorizontalHeaderLabels({tr("Fact"), tr("Where"), tr("Value")});
-    m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Drift"), tr("Observed"), tr("Evaluation"),
-                                                   tr("Grid"), tr("Clipped"), tr("Unused"), tr("Batches")});
+    m_calibrationModel->setHorizontalHeaderLabels({tr("Site"), tr("Drift"), tr("Clipped"), tr("Unused"), tr("Observed"),
+                                                   tr("Evaluation"), tr("Grid"), tr("Batches")});
     for (int column = 0; column < FactColumns; ++column)
         m_factModel->setHeaderData(column, Qt::Horizontal, int(Qt::AlignLeft | Qt::AlignVCenter),
                                    Qt::TextAlignmentRole);
@@ -59,9 +59,9 @@ RecipePanel::RecipePanel(QWidget *parent)
         m_calibrationModel->setHeaderData(column, Qt::Horizontal,
                                           int((column == Site ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter),
                                           Qt::TextAlignmentRole);
-    m_calibrationModel->setHeaderData(Drift, Qt::Horizontal,
-                                      tr("How far the values of the run leave what was observed, as a share of it"),
-                                      Qt::ToolTipRole);
+    m_calibrationModel->setHeaderData(
+        Drift, Qt::Horizontal, tr("How far the values of the run are out of what was observed, as a share of it"),
+        Qt::ToolTipRole);
     connect(m_calibration->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
             [this](const QModelIndex &now) {
                 if (m_selection == nullptr || !now.isValid())
@@ -119,16 +119,21 @@ QWidget *RecipePanel::buildHead()
     m_measure->hide(); // until the facts are looked at
     connect(m_measure, &QPushButton::clicked, this,
             [this] { m_measuring ? Q_EMIT stopMeasuringWanted() : Q_EMIT measureWanted(); });
+    m_export->setToolTip(tr("Writes the recipe down"));
+    auto *controls = new QHBoxLayout;
+    controls->addWidget(m_which);
+    controls->addStretch();
+    for (QPushButton *button : {m_measure, m_take, m_change, m_export})
+        controls->addWidget(button);
+    auto *words = new QHBoxLayout;
+    words->addWidget(m_title);
+    words->addWidget(m_summary, 1);
     auto *head = new QWidget;
-    auto *layout = new QHBoxLayout(head);
+    auto *layout = new QVBoxLayout(head);
     layout->setContentsMargins(14, 6, 14, 6);
-    layout->addWidget(m_which);
-    layout->addWidget(m_title);
-    layout->addWidget(m_summary, 1);
-    layout->addWidget(m_measure);
-    layout->addWidget(m_take);
-    layout->addWidget(m_change);
-    layout->addWidget(m_export);
+    layout->setSpacing(4);
+    layout->addLayout(controls);
+    layout->addLayout(words);
 
     m_banner->setProperty("role", "tile");
     auto *word = new QLabel(tr("Warning"));
@@ -247,20 +252,25 @@ void RecipePanel::showCalibration()
         const bool seen = row.seen.batches > 0 && !row.dynamic;
         QString drift = row.drift ? share(row.drift) : QString();
         if (row.drifts())
-            drift = tr("leaves it, %1").arg(drift);
+            drift = tr("%1 out").arg(drift);
         const QString observed = row.dynamic ? tr("from each tensor")
                                  : seen      ? range(row.seen.lowest, row.seen.highest)
                                              : tr("nothing");
         const QString evaluated = row.evaluationLow ? range(*row.evaluationLow, *row.evaluationHigh) : QString();
         m_calibrationModel->appendRow(
-            {recipeCell(row.site), recipeCell(drift, true, row.drifts()), recipeCell(observed, true),
-             recipeCell(evaluated, true), recipeCell(seen ? range(row.seen.low, row.seen.high) : QString(), true),
-             recipeCell(share(row.seen.clipped), true), recipeCell(share(row.seen.unused), true),
+            {recipeCell(row.site), recipeCell(drift, true, row.drifts()), recipeCell(share(row.seen.clipped), true),
+             recipeCell(share(row.seen.unused), true), recipeCell(observed, true), recipeCell(evaluated, true),
+             recipeCell(seen ? range(row.seen.low, row.seen.high) : QString(), true),
              recipeCell(seen ? QString::number(row.seen.batches) : QString(), true)});
     }
+    // Where every site saw all batches (a shared observer sees each at all of its sites) the summary says how many.
+    const std::int64_t batches = m_pair->made->quantized.calibrationBatches;
+    m_calibration->setColumnHidden(Batches, std::all_of(m_rows.begin(), m_rows.end(), [&](const auto &row) {
+                                       return row.dynamic || row.seen.batches >= batches;
+                                   }));
     for (int column = 0; column < Batches; ++column)
         m_calibration->resizeColumnToContents(column);
-    m_calibration->setColumnWidth(Site, std::min(m_calibration->columnWidth(Site), 240));
+    m_calibration->setColumnWidth(Site, std::min(m_calibration->columnWidth(Site), 200));
     const auto drifting = std::count_if(m_rows.begin(), m_rows.end(), [](const auto &row) { return row.drifts(); });
     const MadeCandidate &made = *m_pair->made;
     QString summary = made.quantized.calibrationBatches > 0

@@ -32,7 +32,7 @@ class RecipePanel : public QWidget
     Q_OBJECT
 public:
     enum FactColumn { What, Where, Value, FactColumns };
-    enum Column { Site, Drift, Seen, Evaluation, Grid, Clipped, Unused, Batches, ColumnCount };
+    enum Column { Site, Drift, Clipped, Unused, Seen, Evaluation, Grid, Batches, ColumnCount };
 
     explicit RecipePanel(QWidget *parent = nullptr);
 

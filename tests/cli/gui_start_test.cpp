@@ -2,6 +2,8 @@
 //
 // How the window's program starts, and how it ends where it cannot. No display is needed.
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -82,6 +84,28 @@ TEST(GuiStart, APictureOfASelectionThatIsNotThereIsRefused)
     done = picture("conv2d");
     EXPECT_EQ(done.status, 0) << done.err;
     EXPECT_TRUE(std::filesystem::exists(folder + "/a.png"));
+    std::filesystem::remove_all(folder);
+}
+
+TEST(GuiStart, ADockComesToTheFrontOfThePicture)
+{
+    std::string folder = testing::TempDir() + "dblame_gui_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+    const auto picture = [&](std::vector<std::string> more, const std::string &file) {
+        more.insert(more.begin(), {kFloat, kInt8, "--inputs", kDemo + "inputs.pt"});
+        more.insert(more.end(), {"--screenshot", folder + "/" + file});
+        const Finished done = gui(more, {"QT_QPA_PLATFORM=offscreen", "HOME=" + folder, "XDG_CONFIG_HOME=" + folder});
+        std::ifstream read(folder + "/" + file, std::ios::binary);
+        const std::string bytes{std::istreambuf_iterator<char>(read), std::istreambuf_iterator<char>()};
+        return std::pair(done.status, bytes);
+    };
+    const auto plot = picture({}, "a.png");
+    const auto log = picture({"--dock", "log"}, "b.png");
+    EXPECT_EQ(plot.first, 0);
+    EXPECT_EQ(log.first, 0);
+    EXPECT_FALSE(log.second.empty());
+    EXPECT_NE(plot.second, log.second);
+    EXPECT_EQ(picture({"--dock", "nosuch"}, "c.png").first, 2);
     std::filesystem::remove_all(folder);
 }
 

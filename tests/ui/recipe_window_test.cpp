@@ -3,6 +3,7 @@
 // A candidate that a recipe makes of the reference, on the fake engine: real widgets, real clicks.
 #include <QCheckBox>
 #include <QComboBox>
+#include <QDockWidget>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -11,6 +12,7 @@
 #include <QListWidget>
 #include <QMenu>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSettings>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -273,6 +275,23 @@ TEST_F(RecipeWindow, TheRecipeDockListsFactsAndCalibration)
     EXPECT_TRUE(sites.index(0, RecipePanel::Drift).data().toString().isEmpty());
 }
 
+TEST_F(RecipeWindow, TheColumnsOfTheDockFitASmallWindow)
+{
+    window->resize(1280, 800);
+    openReference();
+    quantize(preset("xnnpack-static", {"/models/calib.pt"}), true);
+    auto *dock = window->findChild<QDockWidget *>("Recipe");
+    ASSERT_NE(dock, nullptr);
+    dock->raise();
+    ASSERT_TRUE(waitUntil([this] { return window->recipe().isVisible(); }));
+    QTableView &table = *window->recipe().calibration();
+    ASSERT_TRUE(waitUntil([&] { return table.viewport()->width() > 400; }));
+    const int last = RecipePanel::Grid;
+    EXPECT_LE(table.columnViewportPosition(last) + table.columnWidth(last), table.viewport()->width());
+    EXPECT_EQ(table.horizontalScrollBar()->maximum(), 0);
+    EXPECT_TRUE(table.isColumnHidden(RecipePanel::Batches)) << "the same for every site, and said above";
+}
+
 TEST_F(RecipeWindow, RowsThatLeaveTheCalibratedRangeAreMarked)
 {
     openReference();
@@ -291,7 +310,7 @@ TEST_F(RecipeWindow, RowsThatLeaveTheCalibratedRangeAreMarked)
         if (row.seen.highest == 7) { // 9.4 is 2.4 beyond a range of 13
             EXPECT_NEAR(*row.drift, 2.4 / 13, 1e-12);
             EXPECT_TRUE(row.drifts());
-            EXPECT_EQ(shown, "leaves it, 18.5 %");
+            EXPECT_EQ(shown, "18.5 % out");
             ++drifting;
         } else {
             EXPECT_EQ(*row.drift, 0.0);
