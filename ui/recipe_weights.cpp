@@ -19,7 +19,7 @@ namespace dblame::ui
 namespace
 {
 
-constexpr int kWidestSite = 320; // pixels
+constexpr int kWidestSite = 200, kChannelWidth = 80, kChannelsWidth = 180; // pixels
 
 void setHeader(QStandardItemModel &model, const QStringList &names)
 {
@@ -37,8 +37,11 @@ RecipeWeights::RecipeWeights(QWidget *parent)
       m_weights(makeRecipeTable(m_weightModel, tr("What the recipe costs each weight"))),
       m_channels(makeRecipeTable(m_channelModel, tr("What the recipe costs each channel of the weight")))
 {
-    setHeader(*m_weightModel, {tr("Weight"), tr("SNR dB"), tr("Worst channel"), tr("Worst dB"), tr("Channels")});
+    setHeader(*m_weightModel, {tr("Weight"), tr("SNR dB"), tr("Worst at"), tr("Worst dB"), tr("Channels")});
     setHeader(*m_channelModel, {tr("Channel"), tr("SNR dB")});
+    m_channels->setColumnWidth(Channel, kChannelWidth);
+    m_channels->setColumnWidth(ChannelDb, kChannelWidth); // the least it stretches from
+    m_channels->setMinimumWidth(kChannelsWidth);
     m_channels->setSelectionMode(QAbstractItemView::NoSelection);
     connect(m_weights->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
             [this](const QModelIndex &now) { showChannels(now.isValid() ? now.row() : -1); });
