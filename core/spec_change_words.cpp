@@ -45,10 +45,6 @@ Result<SpecChange> parseSpecChange(std::string_view text, const QuantSite &site)
     if (!spec)
         return tl::unexpected(spec.error());
     if (std::count(text.begin(), text.end(), ':') > 2)
-        return unfit(text,
-                     "a candidate's site is not calibrated again, so it has no observer to choose; give range=LO..HI, "
-                     "or quantize the reference by a recipe");
-    if (std::count(text.begin(), text.end(), ':') > 2)
         return unfit(text, "a candidate brings no observer: its ranges are its sites' own, given or of the values; "
                            "leave it out, or give a recipe");
     SpecChange change;

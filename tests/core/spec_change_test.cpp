@@ -138,7 +138,6 @@ TEST_F(SpecChangeTest, WhatACandidateCannotTakeIsRefusedInWords)
     EXPECT_THAT(problem("module:fc=weight=int4:sym:channel@1"), HasSubstr("keeps its own axis (0)"));
     EXPECT_THAT(problem("module:fc=in=int8:affine:tensor:mse"), HasSubstr("brings no observer"));
     EXPECT_THAT(problem("module:fc=in=int8:symclip"), HasSubstr("write sym"));
-    EXPECT_THAT(problem("module:fc=in=int8:affine:tensor:mse"), HasSubstr("no observer to choose"));
     EXPECT_THAT(problem("module:fc=weight=int32:sym"), HasSubstr("int32 is a type for biases"));
     EXPECT_TRUE(edits("module:fc=weight=int8:symclip:channel@0").has_value());
 }
