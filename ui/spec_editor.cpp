@@ -35,7 +35,7 @@ constexpr int kBitsData = 1000;
 constexpr int kTableData = -1;
 constexpr int kLargestBlock = 1 << 16;
 // Pixels; of a combo box: what the style sheet puts around the text.
-constexpr int kSmallestField = 84, kSmallestBound = 40, kComboFrame = 46;
+constexpr int kSmallestField = 84, kSmallestBound = 40, kComboFrame = 60;
 
 QString typeName(ElementType type)
 {
