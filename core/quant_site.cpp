@@ -61,8 +61,19 @@ const char *granularityName(Granularity granularity)
 
 int QuantSpec::effectiveBits() const
 {
-    if (quantMax <= quantMin)
-        return 0;
+    if (quantMax <= quantMin) // a floating type has no integers; f4e2m1 is held as codes in a byte
+        switch (storage) {
+        case DType::Float8E4M3FN:
+        case DType::Float8E5M2:
+            return 8;
+        case DType::BFloat16:
+        case DType::Float16:
+            return 16;
+        case DType::UInt8:
+            return 4;
+        default:
+            return 0;
+        }
     // Steps between the extremes: 255 for int8, 254 for [-127, 127]; both need 8 bits.
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(quantMax - quantMin)));
 }

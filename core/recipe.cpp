@@ -320,6 +320,9 @@ Result<RecipeOverride> parseOverride(std::string_view selector, std::string_view
         auto read = readPart(selector, name, value);
         if (!read)
             return tl::unexpected(read.error());
+        if (change.selector.facet != Facet::All &&
+            (read->facet != change.selector.facet || read->inputIndex != change.selector.inputIndex))
+            return badPart(selector, name, "is another role than the selector's; name it once, in either place");
         change.parts.push_back(std::move(*read));
     }
     if (change.parts.empty())

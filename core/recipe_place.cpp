@@ -42,6 +42,18 @@ void dropSite(Placement &placement, std::size_t site)
     }
 }
 
+bool sameSites(const Placement &a, const Placement &b)
+{
+    const auto specOf = [](const Placement &of, const PlacedSite &site) -> const TensorSpec & {
+        return of.observers[static_cast<std::size_t>(site.instance)].spec;
+    };
+    return std::equal(a.sites.begin(), a.sites.end(), b.sites.begin(), b.sites.end(),
+                      [&](const PlacedSite &mine, const PlacedSite &theirs) {
+                          return mine.id == theirs.id && mine.value == theirs.value && mine.readers == theirs.readers &&
+                                 mine.readByOutput == theirs.readByOutput && specOf(a, mine) == specOf(b, theirs);
+                      });
+}
+
 // Overrides as the placements of the quantizers take them.
 struct Resolved {
     std::set<NodeId> excluded;
@@ -51,7 +63,10 @@ struct Resolved {
 class RecipePlacement
 {
 public:
-    RecipePlacement(const Graph &graph, const Recipe &recipe) : m_graph(graph), m_recipe(recipe) {}
+    RecipePlacement(const Graph &graph, const Recipe &recipe, std::vector<std::vector<NodeId>> nodes = {})
+        : m_graph(graph), m_recipe(recipe), m_nodes(std::move(nodes))
+    {
+    }
 
     Result<Placement> run()
     {
@@ -71,11 +86,37 @@ public:
                     placement->warnings.push_back(m_recipe.overrides[i].text() +
                                                   ": no effect, nothing is quantized there");
         noteFloatWeights(*placement);
+        if (m_recipe.kind == RecipeKind::CoreAi) // the others say it themselves
+            noteIdleOverrides(*placement);
         return placement;
     }
 
 private:
-    Result<Placement> place()
+    // coreai-opt looks for a spec at the operator that decides a site; one given to another operator is never read.
+    void noteIdleOverrides(Placement &placement) const
+    {
+        const auto with = RecipePlacement(m_graph, m_recipe, m_nodes).place();
+        for (std::size_t i = 0; with && i < m_recipe.overrides.size(); ++i) {
+            const RecipeOverride &change = m_recipe.overrides[i];
+            const bool asksQuantizer = change.meaning == OverrideMeaning::AsQuantizer ||
+                                       std::any_of(change.parts.begin(), change.parts.end(),
+                                                   [](const OverridePart &part) { return part.spec.has_value(); });
+            if (!asksQuantizer)
+                continue;
+            Recipe rest = m_recipe;
+            std::vector<std::vector<NodeId>> nodes = m_nodes;
+            rest.overrides.erase(rest.overrides.begin() + static_cast<std::ptrdiff_t>(i));
+            nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(i));
+            const auto without = RecipePlacement(m_graph, rest, std::move(nodes)).place();
+            if (without && sameSites(*with, *without))
+                placement.warnings.push_back(
+                    "override '" + change.text() +
+                    "' changes nothing: coreai-opt has no such site there, takes its spec from "
+                    "another operator of the same pattern, or has this spec anyway");
+        }
+    }
+
+    Result<Placement> place() const
     {
         switch (m_recipe.kind) {
         case RecipeKind::Xnnpack:
@@ -92,7 +133,7 @@ private:
         return placePalettes(m_graph, m_recipe.palette, options(std::move(*resolved)));
     }
 
-    Result<Placement> placePt2e()
+    Result<Placement> placePt2e() const
     {
         auto resolved = resolve(m_recipe.overrides, m_nodes);
         if (!resolved)
@@ -105,7 +146,7 @@ private:
     }
 
     // What coreai-opt's configuration can say is said there, so that the plan is what the exported file gives.
-    Result<Placement> placeCoreAiRecipe()
+    Result<Placement> placeCoreAiRecipe() const
     {
         TranslatedConfig translated = translateOverrides(m_recipe, &m_graph);
         std::vector<std::vector<NodeId>> nodes;

@@ -168,8 +168,9 @@ double smallestScaleOf(const QuantSite &site)
 
 std::int64_t channelAxisOf(const QuantSite &site, std::int64_t dims)
 {
-    if (site.spec.axis >= 0 && site.spec.axis < dims)
-        return site.spec.axis;
+    const bool channels = site.spec.granularity != Granularity::PerBlock || site.role != SiteRole::Weight;
+    if (channels && site.spec.axis >= 0 && site.spec.axis < dims)
+        return site.spec.axis; // that of a weight's blocks is not that of its channels
     if (site.role == SiteRole::Weight)
         return transposedConvolution(site) && dims > 1 ? 1 : 0;
     if (dims == 3 && site.moduleType.find("Conv") == std::string::npos)

@@ -395,7 +395,8 @@ Result<TensorSpec> parseTensorSpec(std::string_view text, const TensorSpec &base
                                  "block2x16 (one extent per dimension, * for all of it) or token");
     if (parts.size() > 3 && !readObserver(parts[3], spec))
         return badSpec(text, "\"" + std::string(parts[3]) +
-                                 "\" is no observer; write minmax, average, last, histogram, mse or percentile99.9");
+                                 "\" is no observer; write minmax, average, last, histogram, mse or percentile99.9 "
+                                 "(above 50, up to 100)");
     chooseRange(base, spec);
     return spec;
 }

@@ -155,7 +155,8 @@ void CalibrationCache::open(const ValueKey &context, const std::string &folder)
         m_contexts.erase(m_order.front());
         m_order.pop_front();
     }
-    if (folder.empty())
+    std::error_code ec;
+    if (folder.empty() || !fs::is_regular_file(fileOf(context, folder), ec))
         return;
     std::ifstream file(fileOf(context, folder), std::ios::binary);
     const std::string all{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

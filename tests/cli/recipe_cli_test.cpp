@@ -146,8 +146,22 @@ TEST(RecipeCli, InputsAreTheCalibrationWhereNoneIsGivenAndTheReportSaysSo)
     EXPECT_THAT(json::parse(done.out)["inputs"]["calibration"].get<std::string>(), HasSubstr("inputs themselves"));
 }
 
+TEST(RecipeCli, AChangeThatReachesNothingIsSaid)
+{
+    const Finished done = dblame(
+        {"plan", kNet + "float.pt2", "--preset", "coreai-w8a8", "--set", "module:stem.relu=out=int4:affine:tensor"});
+    EXPECT_EQ(done.status, 0);
+    EXPECT_THAT(done.err, HasSubstr("module:stem.relu=out=int4:affine:tensor' changes nothing"));
+    const Finished reaches = dblame(
+        {"plan", kNet + "float.pt2", "--preset", "coreai-w8a8", "--set", "module:stem.conv=out=int4:affine:tensor"});
+    EXPECT_THAT(reaches.err, Not(HasSubstr("changes nothing")));
+}
+
 TEST(RecipeCli, WrongUsageIsStatusTwoAndSaysWhy)
 {
+    const Finished twice = compare({"--preset", "xnnpack-static", "--set", "op:add/in[1]=in=int4"});
+    EXPECT_EQ(twice.status, 2);
+    EXPECT_THAT(twice.err, HasSubstr("another role than the selector's"));
     const Finished preset = compare({"--preset", "xnnpack-sttic"});
     EXPECT_EQ(preset.status, 2);
     EXPECT_THAT(preset.err, HasSubstr("xnnpack-static"));

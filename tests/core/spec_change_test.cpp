@@ -152,6 +152,16 @@ TEST_F(SpecChangeTest, ComesBackFromItsText)
     }
 }
 
+TEST_F(SpecChangeTest, TheAxisOfBlocksIsNotThatOfChannels)
+{
+    QuantSite weight = sites.site(fc);
+    weight.spec.granularity = Granularity::PerBlock;
+    weight.spec.axis = 1;
+    weight.spec.blockSize = 32;
+    EXPECT_EQ(channelAxisOf(weight, 2), 0);
+    EXPECT_EQ(blockAxisOf(weight, 2), 1);
+}
+
 TEST_F(SpecChangeTest, ReportsSeeTheSpecThatRan)
 {
     EditSet edits;
@@ -163,6 +173,11 @@ TEST_F(SpecChangeTest, ReportsSeeTheSpecThatRan)
     EXPECT_FALSE(after.site(fc).spec.symmetric);
     EXPECT_EQ(after.site(fc).spec.granularity, Granularity::PerTensor);
     EXPECT_EQ(after.site(relu).spec.effectiveBits(), 8); // refused: as it was
+    for (const auto &[type, bits] : {std::pair{"f8e4m3", 8}, {"f4e2m1", 4}, {"bf16", 16}}) {
+        edits.respecified[fc] = *parseSpecChange(type, sites.site(fc));
+        const std::string words = "fc/weight=" + edits.respecified[fc].text();
+        EXPECT_EQ(changedSites(sites, edits, {words}).site(fc).spec.effectiveBits(), bits) << words;
+    }
     EXPECT_EQ(after.site(relu).scale, std::vector<double>{0.5});
 }
 

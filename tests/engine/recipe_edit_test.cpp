@@ -267,6 +267,23 @@ TEST_F(CalibrationFiles, ThatAreDamagedCountAsAbsent)
     }
 }
 
+TEST_F(CalibrationFiles, MayBeFoldersAndThenNothingIsKept)
+{
+    CalibrationCache writer;
+    writer.open("context", m_folder);
+    writer.put("context", "key", observer());
+    writer.save("context", m_folder);
+    const std::string path = file();
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    CalibrationCache reader;
+    reader.open("context", m_folder);
+    EXPECT_EQ(reader.observer("context", "key"), nullptr);
+    reader.put("context", "key", observer());
+    reader.save("context", m_folder);
+    EXPECT_TRUE(std::filesystem::is_directory(path));
+}
+
 TEST_F(CalibrationFiles, AreReadByTheNextCalibrationOnTheSameData)
 {
     Engine &engine = *dblame_engine_instance();
