@@ -65,19 +65,6 @@ Result<std::vector<Selector>> parseSelectors(const std::vector<std::string> &tex
     return selectors;
 }
 
-// --set on a candidate; for one made of a recipe it has changed the recipe.
-Result<std::vector<RecipeOverride>> parseOverrides(const std::vector<std::string> &texts)
-{
-    std::vector<RecipeOverride> overrides;
-    for (const auto &text : texts) {
-        auto change = parseOverride(text);
-        if (!change)
-            return tl::unexpected(change.error());
-        overrides.push_back(std::move(*change));
-    }
-    return overrides;
-}
-
 // A later --set has the last word on a site.
 Result<void> addOverride(const RecipeOverride &change, const Model &candidate, const SiteTable &sites, EditSet &edits)
 {

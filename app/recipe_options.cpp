@@ -47,6 +47,18 @@ void RecipeArguments::addTo(CLI::App &command, bool many)
         ->expected(1, -1);
 }
 
+Result<std::vector<RecipeOverride>> parseOverrides(const std::vector<std::string> &texts)
+{
+    std::vector<RecipeOverride> overrides;
+    for (const auto &text : texts) {
+        auto change = parseOverride(text);
+        if (!change)
+            return tl::unexpected(change.error());
+        overrides.push_back(std::move(*change));
+    }
+    return overrides;
+}
+
 Result<std::vector<Recipe>> readRecipes(const RecipeArguments &arguments, std::vector<std::string> &notes)
 {
     std::vector<Recipe> recipes;
@@ -62,13 +74,11 @@ Result<std::vector<Recipe>> readRecipes(const RecipeArguments &arguments, std::v
             return tl::unexpected(recipe.error());
         recipes.push_back(std::move(*recipe));
     }
-    for (const std::string &text : arguments.set) {
-        auto change = parseOverride(text);
-        if (!change)
-            return tl::unexpected(change.error());
-        for (Recipe &recipe : recipes)
-            recipe.overrides.push_back(*change);
-    }
+    const auto changes = parseOverrides(arguments.set);
+    if (!changes)
+        return tl::unexpected(changes.error());
+    for (Recipe &recipe : recipes)
+        recipe.overrides.insert(recipe.overrides.end(), changes->begin(), changes->end());
     return recipes;
 }
 

@@ -23,6 +23,9 @@ struct RecipeArguments {
     [[nodiscard]] bool given() const { return !presets.empty() || !files.empty(); }
 };
 
+// What --set says, in order.
+[[nodiscard]] Result<std::vector<RecipeOverride>> parseOverrides(const std::vector<std::string> &texts);
+
 // The recipes, each with the --set overrides. `notes`: what a file says and the peer drops silently.
 [[nodiscard]] Result<std::vector<Recipe>> readRecipes(const RecipeArguments &arguments,
                                                       std::vector<std::string> &notes);

@@ -30,11 +30,6 @@ std::optional<ElementType> integerType(int bits, bool isSignedType)
     return std::nullopt;
 }
 
-bool isCast(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 bool unsignedGrid(const QuantSpec &spec)
 {
     return !isFloatGrid(spec) && spec.quantMin >= 0;

@@ -13,11 +13,6 @@ namespace dblame
 namespace
 {
 
-bool isCast(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 tl::unexpected<Error> unfit(std::string_view text, const std::string &why)
 {
     return fail(ErrorCode::Usage, "", "spec \"" + std::string(text) + "\": " + why);

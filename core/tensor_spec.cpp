@@ -66,11 +66,6 @@ const TypeRow &row(ElementType type)
     return *std::find_if(kTypes.begin(), kTypes.end(), [type](const TypeRow &r) { return r.type == type; });
 }
 
-bool castOnly(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 // --- the short text -----------------------------------------------------------------------------
 
 constexpr std::array kSchemeWords{
@@ -261,6 +256,11 @@ bool isSigned(ElementType type)
     return row(type).isSigned;
 }
 
+bool isCast(ElementType type)
+{
+    return type == ElementType::BFloat16 || type == ElementType::Float16;
+}
+
 int bitsOf(ElementType type)
 {
     return row(type).bits;
@@ -331,7 +331,7 @@ std::string TensorSpec::text() const
         return palette->fast ? words : words + ", exact";
     }
     std::string words(elementTypeName(type));
-    if (castOnly(type))
+    if (isCast(type))
         return words;
     const IntegerRange full = integerRange(type, scheme);
     if (isInteger(type) && (quantMin != full.low || quantMax != full.high))
@@ -361,7 +361,7 @@ Result<TensorSpec> parseTensorSpec(std::string_view text, const TensorSpec &base
     TensorSpec spec = base;
     spec.palette.reset();
     spec.type = *type;
-    if (castOnly(*type)) {
+    if (isCast(*type)) {
         if (parts.size() > 1)
             return badSpec(text, std::string(parts.front()) + " is a cast: it takes no scheme and no granularity");
         spec.scheme = Scheme::Symmetric;
@@ -404,7 +404,7 @@ Result<TensorSpec> parseTensorSpec(std::string_view text, const TensorSpec &base
 std::string specText(const TensorSpec &spec)
 {
     std::string text(elementTypeName(spec.type));
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return text;
     for (const auto &[word, scheme] : kSchemeWords)
         if (scheme == spec.scheme)

@@ -47,6 +47,7 @@ enum class ElementType : std::uint8_t {
 [[nodiscard]] std::optional<ElementType> elementTypeFromName(std::string_view name);
 [[nodiscard]] bool isInteger(ElementType type);
 [[nodiscard]] bool isSigned(ElementType type); // floating types are
+[[nodiscard]] bool isCast(ElementType type);   // bf16, f16: no scale, no zero point
 [[nodiscard]] int bitsOf(ElementType type);
 [[nodiscard]] DType
 storageOf(ElementType type); // int4 -> Int8, uint6 -> UInt8, f8e4m3 -> Float8E4M3FN, f4e2m1 -> UInt8

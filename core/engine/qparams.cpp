@@ -29,11 +29,6 @@ namespace
 constexpr double kPresetEps = 1.0 / (1U << 12U);
 constexpr double kTokenEps = 1.0 / (1U << 23U);
 
-bool castOnly(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 tl::unexpected<Error> unfit(const std::string &why)
 {
     return fail(ErrorCode::Usage, "", why);
@@ -238,7 +233,7 @@ Qparams unobservedQparams(const TensorSpec &spec)
     Qparams q;
     q.quantMin = spec.quantMin;
     q.quantMax = spec.quantMax;
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return q;
     q.scale = at::full({}, 1.0, at::kFloat);
     if (isInteger(spec.type))
@@ -284,7 +279,7 @@ Result<Qparams> qparamsOfRange(const at::Tensor &low, const at::Tensor &high, co
     Qparams q;
     q.quantMin = spec.quantMin;
     q.quantMax = spec.quantMax;
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return q;
     const bool coreAi = spec.rule == QparamRule::CoreAi;
     // torchao's observers work in float32, its choose_qparams in the tensor's type up to the eps.
@@ -322,7 +317,7 @@ Result<Qparams> qparamsOfRange(const at::Tensor &low, const at::Tensor &high, co
 
 Result<Qparams> chooseQparams(const at::Tensor &x, const TensorSpec &spec, SiteRole role)
 {
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return unobservedQparams(spec);
     try {
         return chooseUnguarded(x, spec, role);

@@ -29,11 +29,6 @@ namespace
 
 constexpr std::array<float, 8> kFloat4{0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
 
-bool castOnly(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 // --- float4 -------------------------------------------------------------------------------------
 
 // Code of the nearest value; a tie goes to the even code.
@@ -143,7 +138,7 @@ at::Tensor valuesOf(const at::Tensor &integers, const Site &site)
 Result<at::Tensor> quantizeUnguarded(const at::Tensor &x, const Qparams &qparams, const TensorSpec &spec, SiteRole role)
 {
     const at::ScalarType storage = scalarTypeOf(spec.type);
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return x.to(storage);
     const auto site = siteOf(qparams, spec, role, x.sizes());
     if (!site)
@@ -159,7 +154,7 @@ Result<at::Tensor> quantizeUnguarded(const at::Tensor &x, const Qparams &qparams
 Result<at::Tensor> dequantizeUnguarded(const at::Tensor &q, const Qparams &qparams, const TensorSpec &spec,
                                        SiteRole role, at::ScalarType out)
 {
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return q.to(out);
     const auto site = siteOf(qparams, spec, role, q.sizes());
     if (!site)
@@ -237,7 +232,7 @@ std::optional<at::Tensor> fastFakeQuantize(const at::Tensor &x, const Site &site
 Result<at::Tensor> fakeQuantizeUnguarded(const at::Tensor &x, const Qparams &qparams, const TensorSpec &spec,
                                          SiteRole role)
 {
-    if (castOnly(spec.type))
+    if (isCast(spec.type))
         return x.to(scalarTypeOf(spec.type)).to(x.scalar_type());
     const auto site = siteOf(qparams, spec, role, x.sizes());
     if (!site)

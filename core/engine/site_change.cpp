@@ -24,11 +24,6 @@ using Range = std::pair<double, double>;
 
 constexpr int kRangeDigits = 4;
 
-bool castOnly(ElementType type)
-{
-    return type == ElementType::BFloat16 || type == ElementType::Float16;
-}
-
 // site_kernels.h knows integer grids only, and ranges that nobody gave.
 bool sameKindOfGrid(const QuantSite &site, const SpecChange &change)
 {
@@ -48,7 +43,7 @@ std::optional<Range> ownRange(const QuantSite &site, bool symmetric)
     if (!isFloatGrid(site.spec))
         return ownRangeOf(site, symmetric);
     const auto type = elementTypeOf(site.spec);
-    if (!type || castOnly(*type) || site.role == SiteRole::Weight || site.spec.dynamic || site.scale.empty())
+    if (!type || isCast(*type) || site.role == SiteRole::Weight || site.spec.dynamic || site.scale.empty())
         return std::nullopt;
     const double largest = *std::max_element(site.scale.begin(), site.scale.end()) * largestValue(*type);
     return Range{-largest, largest};
@@ -57,7 +52,7 @@ std::optional<Range> ownRange(const QuantSite &site, bool symmetric)
 // The range that is known without the values, with the bounds that are given.
 std::optional<Range> knownRange(const QuantSite &site, const SpecChange &change, const TensorSpec &spec)
 {
-    if (spec.granularity != Granularity::PerTensor || castOnly(spec.type))
+    if (spec.granularity != Granularity::PerTensor || isCast(spec.type))
         return std::nullopt;
     if (change.low && change.high)
         return Range{*change.low, *change.high};
@@ -123,7 +118,7 @@ SiteKernel changedSite(const QuantSite &site, const SpecChange &change)
         const TensorSpec spec = checkedSpec(site, change, x);
         if (x.numel() == 0)
             return x.clone();
-        const Qparams q = castOnly(spec.type) ? Qparams{} : qparamsFor(site, change, spec, x);
+        const Qparams q = isCast(spec.type) ? Qparams{} : qparamsFor(site, change, spec, x);
         return orThrow(fakeQuantize(x, q, spec, site.role)).to(x.scalar_type());
     };
 }
@@ -133,7 +128,7 @@ SiteQparams changedQparams(const QuantSite &site, const SpecChange &change, cons
     if (sameKindOfGrid(site, change))
         return respecifiedQparams(site, change, source);
     const TensorSpec spec = checkedSpec(site, change, source);
-    if (castOnly(spec.type) || source.numel() == 0)
+    if (isCast(spec.type) || source.numel() == 0)
         return {{}, {}, spec.quantMin, spec.quantMax};
     return plain(qparamsFor(site, change, spec, source));
 }
@@ -152,7 +147,7 @@ std::string rangeWords(const QuantSite &site, const SpecChange &change, const st
 {
     const bool weight = site.role == SiteRole::Weight;
     const auto spec = changedSpec(site, change, 1);
-    if (!spec || castOnly(spec->type))
+    if (!spec || isCast(spec->type))
         return weight ? weights : std::string();
     if (change.low && change.high)
         return "range " + rangeText({*change.low, *change.high}) + " as given" +
